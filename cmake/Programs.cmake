@@ -1,10 +1,11 @@
 # rdmaxx_add_program(<target> [DIRECTORY <dir>] SOURCES <file>… [LINKS <target>…])
 #
 # A program of this repository, linked with the whole library and placed in build/<preset>/<dir>.
-# Nothing is added while there are no sources.
+# Without sources the target does nothing.
 function(rdmaxx_add_program target)
   cmake_parse_arguments(PARSE_ARGV 1 program "" "DIRECTORY" "SOURCES;LINKS")
   if(NOT program_SOURCES)
+    add_custom_target(${target})
     return()
   endif()
   add_executable(${target} ${program_SOURCES})

@@ -1,11 +1,6 @@
 // Headers that nearly every test includes, compiled once for each test program.
 #pragma once
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <infiniband/verbs.h>
-
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -19,3 +14,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>

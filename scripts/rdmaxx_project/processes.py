@@ -1,0 +1,84 @@
+"""Runs a program with its output in a log file, within a time limit, and leaves nothing behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rdmaxx_project.repository import ROOT
+
+TIMED_OUT = 124  # as timeout(1) reports it
+
+_running: set[subprocess.Popen] = set()
+
+
+def run(
+    command: list[str | Path],
+    log: Path,
+    *,
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    on_line: Callable[[str], None] | None = None,
+    niceness: int = 0,
+) -> int:
+    """Returns the exit status; `on_line` sees every line of output as it comes."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if niceness:
+        command = ["nice", "-n", str(niceness), *command]
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    _running.add(process)
+    timed_out = threading.Event()
+
+    def give_up() -> None:
+        timed_out.set()
+        _kill(process)
+
+    timer = threading.Timer(timeout, give_up) if timeout else None
+    if timer:
+        timer.start()
+    try:
+        with log.open("w") as file:
+            for text in process.stdout:
+                file.write(text)
+                file.flush()
+                if on_line:
+                    on_line(text.rstrip("\n"))
+        status = process.wait()
+    finally:
+        if timer:
+            timer.cancel()
+        _kill(process)
+        _running.discard(process)
+    return TIMED_OUT if timed_out.is_set() else status
+
+
+def stop_all() -> None:
+    """Ends whatever other threads are running, so that an interrupted command leaves nothing behind."""
+    for process in list(_running):
+        _kill(process)
+
+
+def tail(log: Path, lines: int = 25) -> str:
+    """The end of a log, for a failure message."""
+    if not log.exists():
+        return "(no output)"
+    text = log.read_text(errors="replace").rstrip().splitlines()
+    return "\n".join(text[-lines:]) or "(no output)"
+
+
+def _kill(process: subprocess.Popen) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

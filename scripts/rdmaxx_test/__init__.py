@@ -1,0 +1,1 @@
+"""./test: builds what is asked for, runs it in its lanes, and prints one matrix of results."""

@@ -1,0 +1,28 @@
+"""All checks, in the order in which they run: what is quick to say comes first."""
+
+from rdmaxx_test.checks import (
+    Check,
+    build,
+    compile_fail,
+    consumer,
+    formatting,
+    headers,
+    layering,
+    scripts,
+    self_description,
+    snippets,
+    tidy,
+)
+
+ALL = (
+    Check("format", formatting.run, cheap=True),
+    Check("layering", layering.run, cheap=True),
+    Check("scripts", scripts.run, cheap=True),
+    Check("project speaks of itself", self_description.run, cheap=True),
+    Check("build", build.run),
+    Check("headers", headers.run),
+    Check("compile_fail", compile_fail.run),
+    Check("consumer", consumer.run),
+    Check("snippets", snippets.run),
+    Check("tidy", tidy.run),
+)

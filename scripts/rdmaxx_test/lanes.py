@@ -1,0 +1,104 @@
+"""The lanes: which build of which test program runs where, and in which environment."""
+
+import functools
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from rdmaxx_project import presets
+from rdmaxx_project.repository import ROOT
+
+SANITIZERS = ("asan", "tsan")
+GUEST_DEVICES = ("rxe", "siw")
+GUEST_KERNEL = "6.1"
+NEWER_GUEST_KERNEL = "6.12"
+
+
+@dataclass(frozen=True)
+class Lane:
+    name: str
+    preset: str
+    program: str
+    device: str | None = None
+    kernel: str | None = None  # of the guest it runs in; None: on this machine
+    timeout: int = 300
+
+    @property
+    def executable(self) -> Path:
+        return presets.directory(self.preset) / "tests" / self.program
+
+    @property
+    def file_stem(self) -> str:
+        return self.name.replace("/", "-")
+
+    def environment(self) -> dict[str, str]:
+        variables = dict(_SANITIZER_OPTIONS.get(self.preset, {}))
+        if self.device:
+            variables["RDMAXX_TEST_DEVICE"] = self.device
+        return variables
+
+    def command(self, gtest_filter: str, results: Path) -> list[str]:
+        # XML, not JSON: GoogleTest's JSON leaves out why a test was skipped.
+        return [
+            *(_without_randomised_addresses() if self.preset == "tsan" else ()),
+            str(self.executable),
+            "--gtest_color=no",
+            f"--gtest_filter={gtest_filter}",
+            f"--gtest_output=xml:{results}",
+        ]
+
+
+def host_lanes(*, quick: bool) -> list[Lane]:
+    """The tests that need no device."""
+    lanes = [Lane("host", "dev", "unit_tests")]
+    if not quick:
+        lanes += [Lane(f"host/{preset}", preset, "unit_tests") for preset in (*SANITIZERS, "clang")]
+    return lanes
+
+
+def guest_lanes(*, full: bool) -> list[Lane]:
+    """The tests that need a device, on the kernel's software devices."""
+    lanes = _on_devices({name: f"{name}0" for name in GUEST_DEVICES}, GUEST_KERNEL)
+    if full:
+        lanes += [
+            Lane(f"{name}@{NEWER_GUEST_KERNEL}", "dev", "device_tests", f"{name}0", NEWER_GUEST_KERNEL)
+            for name in GUEST_DEVICES
+        ]
+    return lanes
+
+
+def own_device_lanes(device: str) -> list[Lane]:
+    """The same tests on a device of this machine."""
+    return _on_devices({device: device}, None)
+
+
+def _on_devices(devices: dict[str, str], kernel: str | None) -> list[Lane]:
+    plain = [Lane(name, "dev", "device_tests", device, kernel) for name, device in devices.items()]
+    sanitized = [
+        Lane(f"{name}/{preset}", preset, "device_tests", device, kernel, timeout=600)
+        for preset in SANITIZERS
+        for name, device in devices.items()
+    ]
+    return plain + sanitized
+
+
+_SANITIZER_OPTIONS = {
+    "asan": {
+        "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    },
+    "tsan": {
+        "TSAN_OPTIONS": f"second_deadlock_stack=1:suppressions={ROOT}/tests/thread_sanitizer.supp",
+    },
+}
+
+
+@functools.cache
+def _without_randomised_addresses() -> tuple[str, ...]:
+    """GCC's thread sanitizer does not start where the kernel randomises addresses by more than 28 bits."""
+    prefix = ("setarch", "--addr-no-randomize")
+    if not shutil.which(prefix[0]):
+        return ()
+    permitted = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    return prefix if permitted else ()

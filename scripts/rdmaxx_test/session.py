@@ -1,0 +1,160 @@
+"""One run of ./test, from the builds to the summary.
+
+What the device lanes need is built first. Then the guest works through them while this machine runs the
+unit tests and the checks: emulation leaves enough of two cores for both.
+"""
+
+import os
+import shutil
+import time
+import traceback
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rdmaxx_project import presets, processes, progress
+from rdmaxx_project.repository import BUILD
+from rdmaxx_test import lane_runs, plan, summary, testbed_selftest
+from rdmaxx_test.checks import Check
+from rdmaxx_test.command_line import Request
+from rdmaxx_test.lanes import Lane
+from rdmaxx_test.listing import tests_of
+from rdmaxx_test.results import LaneReport, Outcome, Test
+
+RUNS = BUILD / "test-runs"
+KEPT_RUNS = 5
+CHECK_LANE = "host"
+
+
+class Session:
+    def __init__(self, request: Request):
+        self._request = request
+        self._plan = plan.make(request)
+        self._out = _new_run_folder()
+        self._unbuilt: dict[str, str] = {}  # preset: what the compiler said
+
+    def run(self) -> int:
+        started = time.monotonic()
+        self._build_to_know_the_tests()
+        if self._request.list_only:
+            return self._list()
+        reports = self._run_all()
+        tests = [test for report in reports for test in report.tests]
+        progress.line(f"took {time.monotonic() - started:.0f} s; logs are in {self._out}\n")
+        print(summary.render(tests, reports, self._columns()), flush=True)
+        failed = any(test.outcome is Outcome.FAILED for test in tests)
+        return 1 if failed or not tests else 0
+
+    def _build_to_know_the_tests(self) -> None:
+        """`dev` tells what tests there are; a lane in which none was asked for is left out."""
+        if not self._plan.lanes:
+            return
+        self._build("dev")
+        if "dev" not in self._unbuilt:
+            titles = {program: self._selected(program) for program in self._programs("dev")}
+            self._plan.keep_lanes(lambda lane: bool(titles.get(lane.program)))
+
+    def _selected(self, program: str) -> list[str]:
+        return tests_of(presets.directory("dev") / "tests" / program, self._request.selection)
+
+    def _programs(self, preset: str) -> list[str]:
+        # Every lane's program is looked at in `dev`, even if only another preset's lane was asked for.
+        lanes = (lane for lane in self._plan.lanes if preset in ("dev", lane.preset))
+        return list(dict.fromkeys(lane.program for lane in lanes))
+
+    def _build(self, preset: str) -> None:
+        try:
+            presets.build(preset, *self._programs(preset))
+        except presets.BuildFailure as failure:
+            self._unbuilt[preset] = failure.output
+            progress.line(str(failure))
+
+    def _list(self) -> int:
+        print("lanes:", *(f"  {name}" for name in self._columns()), sep="\n")
+        print("checks:", *(f"  {check.suite}" for check in self._plan.checks), sep="\n")
+        print("tests:")
+        for program in self._programs("dev"):
+            print(*(f"  {title}" for title in self._selected(program)), sep="\n")
+        return 1 if self._unbuilt else 0
+
+    def _columns(self) -> list[str]:
+        return list(dict.fromkeys([CHECK_LANE, *(lane.name for lane in self._plan.lanes)]))
+
+    def _run_all(self) -> list[LaneReport]:
+        with ThreadPoolExecutor(1) as beside:
+            for preset in self._plan.presets(in_guest=True):
+                if preset != "dev":
+                    self._build(preset)
+            in_guest = beside.submit(self._run_in_guest)
+            try:
+                reports = [self._run_here(lane) for lane in self._plan.lanes_here()]
+                reports += [self._check(check) for check in self._plan.checks]
+                return reports + in_guest.result() + self._build_failures()
+            except BaseException:
+                processes.stop_all()
+                raise
+
+    def _run_here(self, lane: Lane) -> LaneReport:
+        if not lane.executable.exists() or lane.preset not in self._plan.presets(in_guest=True):
+            self._build(lane.preset)
+        if lane.preset in self._unbuilt:
+            return LaneReport(lane.name, [], 0.0)
+        return lane_runs.on_this_machine(
+            lane, self._request.selection, self._out, self._request.verbose
+        )
+
+    def _run_in_guest(self) -> list[LaneReport]:
+        reports = []
+        for lanes in self._plan.lanes_in_guest().values():
+            built = [lane for lane in lanes if lane.preset not in self._unbuilt]
+            if built:
+                reports += lane_runs.in_a_guest(
+                    built, self._request.selection, self._out, self._request.verbose
+                )
+        if self._plan.selftest:
+            reports.append(
+                testbed_selftest.run(
+                    self._out, full=self._request.full, verbose=self._request.verbose
+                )
+            )
+        return reports
+
+    def _build_failures(self) -> list[LaneReport]:
+        return [
+            LaneReport(CHECK_LANE, [Test(CHECK_LANE, "build", preset, Outcome.FAILED, output)], 0.0)
+            for preset, output in self._unbuilt.items()
+        ]
+
+    def _check(self, check: Check) -> LaneReport:
+        started = time.monotonic()
+        progress.moving(check.suite)
+        whole = self._request.selection.covers(check.suite)
+        wanted = lambda case: whole or self._request.selection.covers(f"{check.suite}.{case}")
+        tests = list(_findings_as_tests(check, wanted))
+        seconds = time.monotonic() - started
+        failed = sum(test.outcome is Outcome.FAILED for test in tests)
+        verdict = f"{failed} of {len(tests)} failed" if failed else f"{len(tests)} passed"
+        progress.line(f"{check.suite}: {verdict} ({seconds:.0f} s)")
+        return LaneReport(check.suite, tests, seconds)
+
+
+def _findings_as_tests(check: Check, wanted) -> Iterable[Test]:
+    try:
+        for finding in check.run(wanted):
+            outcome = Outcome.FAILED if finding.problem else Outcome.PASSED
+            yield Test(CHECK_LANE, check.suite, finding.case, outcome, finding.problem)
+    except Exception:  # a check that breaks down must not take the others with it
+        yield Test(CHECK_LANE, check.suite, "run", Outcome.FAILED, traceback.format_exc())
+
+
+def _new_run_folder() -> Path:
+    RUNS.mkdir(parents=True, exist_ok=True)
+    older = sorted(path for path in RUNS.iterdir() if path.is_dir() and not path.is_symlink())
+    for path in older[: -KEPT_RUNS + 1]:
+        shutil.rmtree(path, ignore_errors=True)
+    folder = RUNS / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    folder.mkdir()
+    latest = RUNS / "latest"
+    latest.unlink(missing_ok=True)
+    latest.symlink_to(folder.name)
+    return folder

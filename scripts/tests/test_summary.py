@@ -1,0 +1,37 @@
+import unittest
+
+from rdmaxx_test import summary, testbed_selftest
+from rdmaxx_test.results import LaneReport, Outcome, Test
+
+
+def some(lane: str, suite: str, passed: int = 0, failed: int = 0, skipped: int = 0) -> list[Test]:
+    outcomes = [Outcome.PASSED] * passed + [Outcome.FAILED] * failed + [Outcome.SKIPPED] * skipped
+    return [Test(lane, suite, f"t{i}", outcome, "because") for i, outcome in enumerate(outcomes)]
+
+
+class Summary(unittest.TestCase):
+    def setUp(self):
+        tests = some("rxe", "queue_pair", 10, 0, 2) + some("siw", "queue_pair", 11, 1) + some("rxe", "cq", 3)
+        self.lines = summary.render(tests, [LaneReport("rxe", tests, 7)], ["host", "rxe", "siw"]).splitlines()
+
+    def test_matrix_has_suites_and_lanes(self):
+        self.assertEqual(self.lines[0].split(), ["suite", "rxe", "siw"])
+        self.assertEqual(self.lines[1].split(), ["cq", "3", "-"])
+        self.assertEqual(self.lines[2].split(), ["queue_pair", "10+2s", "FAIL", "1/12"])
+
+    def test_last_line_is_the_total(self):
+        self.assertEqual(self.lines[-1], "24 passed, 1 failed, 2 skipped")
+
+    def test_failures_and_skips_are_told_with_their_reasons(self):
+        self.assertIn("FAILED queue_pair.t11 [siw]", self.lines)
+        self.assertIn("  because: 2 on rxe", self.lines)
+
+
+class TestbedSelftest(unittest.TestCase):
+    def test_lines_become_results(self):
+        good, bad = testbed_selftest.read("ok boots\nsome output\nFAILED has siw\n", 1)
+        self.assertEqual((good.name, good.outcome), ("boots", Outcome.PASSED))
+        self.assertEqual((bad.name, bad.outcome, bad.message), ("has siw", Outcome.FAILED, "some output"))
+
+    def test_an_early_end_is_a_failure(self):
+        self.assertEqual([t.outcome for t in testbed_selftest.read("", 2)], [Outcome.FAILED])
