@@ -1,0 +1,75 @@
+"""Guests from the moment they start until there is an exit code: waiting, time limit, verdict."""
+
+import sys
+import time
+from collections.abc import Callable
+
+from .failure import EXIT_KERNEL_WARNING, EXIT_TESTBED, EXIT_TIMEOUT
+from .progress import say
+from .running_guest import RunningGuest
+
+TICK_SECONDS = 0.05
+
+
+def run_to_end(
+    guests: list[RunningGuest],
+    time_limit: float,
+    on_tick: Callable[[list[RunningGuest]], None] | None = None,
+    verbose: bool = False,
+) -> bool:
+    """Lets the commands start as soon as all guests are ready; False if the time limit ended them."""
+    deadline = time.monotonic() + time_limit if time_limit else float("inf")
+    permitted = False
+    while not all(guest.has_ended for guest in guests):
+        if not permitted and all(guest.control.is_ready for guest in guests):
+            for guest in guests:
+                guest.control.permit()
+            permitted = True
+            if verbose:
+                say(f"the commands start, {time.monotonic() - guests[0].started_at:.1f} s after QEMU")
+        if not permitted and any(guest.has_ended for guest in guests):
+            _kill_all(guests)  # the others would wait for it forever
+        if any(guest.output_is_closed for guest in guests):
+            _kill_all(guests)
+        if permitted and on_tick:
+            on_tick(guests)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(TICK_SECONDS)
+    for guest in guests:
+        guest.wait()
+    return True
+
+
+def _kill_all(guests: list[RunningGuest]) -> None:
+    for guest in guests:
+        guest.kill()
+
+
+def verdict(guest: RunningGuest, in_time: bool, time_limit: float, allow_kernel_warnings: bool) -> int:
+    """The exit code for one guest; says why if it is not the command's own."""
+    status = guest.control.status
+    if status is None and not in_time:
+        say(f"{guest.label} was ended by the time limit of {time_limit:g} s")
+        guest.show_console()
+        return EXIT_TIMEOUT
+    if status is None:
+        if guest.output_is_closed:
+            return EXIT_TESTBED
+        failure = guest.control.failure
+        say(f"{guest.label} {'could not be set up: ' + failure if failure else 'died before its command ended'}")
+        guest.show_console()
+        return EXIT_TESTBED
+    return _status_after_kernel_warnings(guest, status, allow_kernel_warnings)
+
+
+def _status_after_kernel_warnings(guest: RunningGuest, status: int, allow_kernel_warnings: bool) -> int:
+    warnings = guest.control.kernel_warnings()
+    if not warnings:
+        return status
+    say(f"{guest.label}: the kernel reported a problem:")
+    print(*(f"    {line}" for line in warnings), sep="\n", file=sys.stderr, flush=True)
+    if status == 0 and not allow_kernel_warnings:
+        say("so this run counts as failed, although the command succeeded (--allow-kernel-warnings lets it pass)")
+        return EXIT_KERNEL_WARNING
+    return status
