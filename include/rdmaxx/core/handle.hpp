@@ -1,0 +1,204 @@
+#pragma once
+
+// handle: who keeps a verbs object alive.
+//
+// Destroying a verbs object before what was made from it is undefined behaviour in C. Here each object
+// has one heap block, its *resource*, which counts its references and holds references to its parents.
+// Handles are what users hold:
+//
+//   shared_handle   copyable; for inner nodes that children refer to (context, protection_domain …)
+//   unique_handle   move-only; for leaves (queue_pair, memory_region …)
+//
+// When the last reference goes, the resource calls its C destroy function. If that fails, the resource is
+// leaked, with all that it refers to (parents, buffers), and the failure is logged: memory that a
+// device may still write must not be freed.
+//
+// Handles cache the native pointer, so the data path does not look into the block; and the block's
+// address never changes, so the C object's *_context can point to it.
+//
+// Threads: reference counting is atomic; distinct handles of one object may be copied and destroyed in
+// different threads. One handle object is not to be assigned in one thread and used in another.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rdmaxx::inline v0 {
+
+/// Who ends an adopted C object.
+enum class ownership : std::uint8_t {
+  owned,     ///< the last handle does, with the C library's ordinary function or `adoption::destroy`
+  borrowed,  ///< the caller does, after the last handle has gone
+};
+[[nodiscard]] std::string_view describe(ownership kind) noexcept;
+
+/// How a C object that was made elsewhere is taken over.
+struct adoption {
+  ownership kind = ownership::owned;
+  /// Called instead of the ordinary destroy function, e.g. rdma_destroy_qp; returns 0 or an errno.
+  std::function<int()> destroy{};
+  /// Released after the object was destroyed: whatever the object needs and rdmaxx does not know of.
+  std::shared_ptr<void> keep_alive{};
+};
+
+namespace detail {
+
+class resource {
+ public:
+  resource() = default;
+  resource(const resource&) = delete;
+  resource& operator=(const resource&) = delete;
+
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  /// For events that find their object through a C pointer: false if it is already being destroyed.
+  [[nodiscard]] bool try_retain() noexcept;
+  void release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
+  }
+
+ protected:
+  virtual ~resource() = default;
+
+ private:
+  /// Calls the C destroy function; returns its result. 0 for objects that are not owned.
+  [[nodiscard]] virtual int destroy() noexcept = 0;
+  /// "ibv_destroy_qp(queue_pair 0x11 on rxe0)", for the log.
+  [[nodiscard]] virtual std::string destroy_call() const = 0;
+
+  void end() noexcept;
+
+  std::atomic<std::uint32_t> references_{1};
+};
+
+/// The block of one C object: its pointer and how it ends. Derived blocks add references to parents.
+template <class Native>
+class native_resource : public resource {
+ public:
+  /// `function` and `call` name the C library's function for objects made by this library.
+  native_resource(int (*function)(Native*), const char* call) noexcept : destroy_(function), call_(call) {}
+
+  /// Set once the C object exists. Until then the block ends without a destroy call.
+  Native* native = nullptr;
+  adoption adopted{};
+
+ private:
+  [[nodiscard]] int destroy() noexcept override {
+    if (native == nullptr || adopted.kind == ownership::borrowed) return 0;
+    const int rc = adopted.destroy ? adopted.destroy() : destroy_(native);
+    if (rc == 0) after_destroy();
+    return rc;
+  }
+  [[nodiscard]] std::string destroy_call() const override { return std::string(call_) + "(" + name() + ")"; }
+
+  /// The C object is gone; `native` is only a number now.
+  virtual void after_destroy() noexcept {}
+  /// "queue_pair 0x11 on rxe0"; the C object may already be half gone, so only remembered facts.
+  [[nodiscard]] virtual std::string name() const = 0;
+
+  int (*destroy_)(Native*);
+  const char* call_;
+};
+
+/// A counted pointer to a resource; the constructor takes over the reference that a new block starts with.
+class reference {
+ public:
+  reference() noexcept = default;
+  explicit reference(resource* target) noexcept : target_(target) {}
+  reference(const reference& other) noexcept : target_(other.target_) {
+    if (target_ != nullptr) target_->retain();
+  }
+  reference(reference&& other) noexcept : target_(std::exchange(other.target_, nullptr)) {}
+  reference& operator=(reference other) noexcept {
+    std::swap(target_, other.target_);
+    return *this;
+  }
+  ~reference() {
+    if (target_ != nullptr) target_->release();
+  }
+
+  [[nodiscard]] resource* get() const noexcept { return target_; }
+  explicit operator bool() const noexcept { return target_ != nullptr; }
+
+ private:
+  resource* target_ = nullptr;
+};
+
+}  // namespace detail
+
+namespace detail {
+struct handle_access;
+}
+
+/// What both kinds of handle share. `Native` is the C type.
+template <class Native>
+class handle {
+ public:
+  /// The C object; null in an empty (default-constructed or moved-from) handle.
+  [[nodiscard]] Native* native() const noexcept { return native_; }
+  explicit operator bool() const noexcept { return native_ != nullptr; }
+
+  friend bool operator==(const handle& a, const handle& b) noexcept { return a.native_ == b.native_; }
+
+ protected:
+  handle() noexcept = default;
+  handle(Native* native, detail::reference block) noexcept : native_(native), block_(std::move(block)) {}
+  handle(const handle&) noexcept = default;
+  handle(handle&& other) noexcept
+      : native_(std::exchange(other.native_, nullptr)), block_(std::move(other.block_)) {}
+  handle& operator=(const handle&) noexcept = default;
+  handle& operator=(handle&& other) noexcept {
+    // The new reference is in place before the old one goes: its destruction may run callbacks.
+    native_ = std::exchange(other.native_, nullptr);
+    block_ = std::move(other.block_);
+    return *this;
+  }
+  ~handle() = default;
+
+ private:
+  friend struct detail::handle_access;
+
+  Native* native_ = nullptr;
+  detail::reference block_;
+};
+
+template <class Native>
+class shared_handle : public handle<Native> {
+ protected:
+  using handle<Native>::handle;
+};
+
+template <class Native>
+class unique_handle : public handle<Native> {
+ public:
+  unique_handle(const unique_handle&) = delete;
+  unique_handle& operator=(const unique_handle&) = delete;
+
+ protected:
+  using handle<Native>::handle;
+  unique_handle() noexcept = default;
+  unique_handle(unique_handle&&) noexcept = default;
+  unique_handle& operator=(unique_handle&&) noexcept = default;
+  ~unique_handle() = default;
+};
+
+namespace detail {
+
+/// The library's own way inside: makes handles and finds their blocks. Every handle type befriends it.
+struct handle_access {
+  template <class Handle, class... Arguments>
+  [[nodiscard]] static Handle make(Arguments&&... arguments) {
+    return Handle(std::forward<Arguments>(arguments)...);
+  }
+  template <class Block, class Native>
+  [[nodiscard]] static Block& block(const handle<Native>& of) noexcept {
+    return *static_cast<Block*>(of.block_.get());
+  }
+};
+
+}  // namespace detail
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,41 @@
+#pragma once
+
+// readiness: waiting for a file descriptor, the only way in which the library ever sleeps.
+
+#include <chrono>
+#include <optional>
+
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0 {
+
+/// A wait of this length lasts until the event comes.
+inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
+
+/// True when `fd` is readable, false when the time is over. Signals do not end the wait.
+[[nodiscard]] result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout);
+
+/// Calls `try_get`, which returns result<optional<Event>>, until it gives an event or the time is over.
+///
+/// Several threads may wait for one descriptor: whoever finds the event taken waits on.
+template <class TryGet>
+[[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout, TryGet try_get)
+    -> decltype(try_get()) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    auto event = try_get();
+    if (!event.has_value() || event->has_value()) return event;
+    auto left = timeout;
+    if (timeout) {
+      const auto passed = std::chrono::steady_clock::now() - start;
+      if (passed >= *timeout) return event;
+      left = std::chrono::ceil<std::chrono::milliseconds>(*timeout - passed);
+    }
+    RDMAXX_TRY(wait_readable(fd, left));
+  }
+}
+
+/// Makes reads of `fd` return EAGAIN instead of blocking.
+[[nodiscard]] result<void> set_nonblocking(int fd);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,37 @@
+#pragma once
+
+// text: how things become words.
+//
+// A type is *describable* when an overload of describe() in namespace rdmaxx turns it into text. Every
+// public enum, flag set, attribute type and live handle is. From that one function come operator<<
+// (here) and the fmt formatter (core/format.hpp), so that all three always say the same.
+
+#include <concepts>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+namespace rdmaxx::inline v0 {
+
+/// "0x1a" for 26.
+[[nodiscard]] std::string hexadecimal(std::uint64_t value);
+
+template <class T>
+concept describable = requires(const T& value) {
+  { describe(value) } -> std::convertible_to<std::string>;
+};
+
+/// string_view does not convert to string implicitly, so enums, whose names are literals, are told apart.
+template <class T>
+concept named = requires(const T& value) {
+  { describe(value) } -> std::same_as<std::string_view>;
+};
+
+template <class T>
+  requires describable<T> || named<T>
+std::ostream& operator<<(std::ostream& out, const T& value) {
+  return out << describe(value);
+}
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,37 @@
+#pragma once
+
+// Everything of rdmaxx that needs no optional dependency.
+
+#include <rdmaxx/core/check.hpp>
+#include <rdmaxx/core/error.hpp>
+#include <rdmaxx/core/flags.hpp>
+#include <rdmaxx/core/format.hpp>
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/identifiers.hpp>
+#include <rdmaxx/core/log.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/core/strong_integer.hpp>
+#include <rdmaxx/core/text.hpp>
+#include <rdmaxx/core/unsafe.hpp>
+#include <rdmaxx/verbs/access.hpp>
+#include <rdmaxx/verbs/address_handle.hpp>
+#include <rdmaxx/verbs/async_event.hpp>
+#include <rdmaxx/verbs/completion_channel.hpp>
+#include <rdmaxx/verbs/completion_queue.hpp>
+#include <rdmaxx/verbs/context.hpp>
+#include <rdmaxx/verbs/device.hpp>
+#include <rdmaxx/verbs/device_attributes.hpp>
+#include <rdmaxx/verbs/gid.hpp>
+#include <rdmaxx/verbs/memory_region.hpp>
+#include <rdmaxx/verbs/pick_device.hpp>
+#include <rdmaxx/verbs/port_attributes.hpp>
+#include <rdmaxx/verbs/protection_domain.hpp>
+#include <rdmaxx/verbs/qp_attributes.hpp>
+#include <rdmaxx/verbs/qp_endpoint.hpp>
+#include <rdmaxx/verbs/queue_pair.hpp>
+#include <rdmaxx/verbs/remote_address.hpp>
+#include <rdmaxx/verbs/scatter_gather.hpp>
+#include <rdmaxx/verbs/work_completion.hpp>
+#include <rdmaxx/verbs/work_list.hpp>
+#include <rdmaxx/verbs/work_request.hpp>

@@ -1,0 +1,82 @@
+#pragma once
+
+// completion_channel, cq_event: being woken when a completion queue has work.
+//
+//   auto channel = ctx.create_completion_channel().value();
+//   auto cq = ctx.create_cq({.capacity = 64, .channel = channel}).value();
+//   cq.req_notify().value();
+//   auto event = channel.wait(1s).value();         // empty when the time is over
+//   cq.req_notify().value();                        // arm again, *then* drain: nothing is missed
+//   while (!cq.poll(wc).value().empty()) …
+//
+// An event acknowledges itself when it is destroyed and keeps its queue alive until then. That is what
+// makes destruction safe: ibv_destroy_cq waits for every event to be acknowledged, and a queue with an
+// unacknowledged event is not destroyed.
+//
+// Lifetime: copies share one channel; it ends after its queues.
+// Threads: wait() and try_get() may be called from several threads; each event goes to one of them. The
+// descriptor is non-blocking: reading it from foreign code must expect EAGAIN.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/context.hpp>
+
+namespace rdmaxx::inline v0 {
+
+class completion_queue;
+
+/// "This queue has work." Move-only; one thread at a time.
+class [[nodiscard]] cq_event {
+ public:
+  cq_event(cq_event&& other) noexcept
+      : native_(std::exchange(other.native_, nullptr)), block_(std::move(other.block_)) {}
+  cq_event& operator=(cq_event&& other) noexcept {
+    std::swap(native_, other.native_);
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  cq_event(const cq_event&) = delete;
+  cq_event& operator=(const cq_event&) = delete;
+  ~cq_event() { acknowledge(); }
+
+  /// The queue that has work.
+  [[nodiscard]] completion_queue queue() const noexcept;
+  /// Acknowledges now instead of at the end; the event is empty afterwards.
+  void acknowledge() noexcept;
+
+ private:
+  friend class completion_channel;
+  cq_event(ibv_cq* native, detail::reference block) noexcept : native_(native), block_(std::move(block)) {}
+
+  ibv_cq* native_;
+  detail::reference block_;
+};
+[[nodiscard]] std::string describe(const cq_event& event);
+
+class completion_channel : public shared_handle<ibv_comp_channel> {
+ public:
+  completion_channel() noexcept = default;
+
+  [[nodiscard]] const rdmaxx::context& context() const noexcept;
+  /// Readable when an event is waiting; for epoll and its like.
+  [[nodiscard]] int fd() const noexcept { return native()->fd; }
+
+  /// The next event, or nothing if there is none now.
+  [[nodiscard]] result<std::optional<cq_event>> try_get() const;
+  /// The next event, or nothing when the time is over.
+  [[nodiscard]] result<std::optional<cq_event>> wait(std::optional<std::chrono::milliseconds> timeout = forever) const;
+
+ private:
+  friend struct detail::handle_access;
+  using shared_handle::shared_handle;
+};
+[[nodiscard]] std::string describe(const completion_channel& channel);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,71 @@
+#pragma once
+
+// completion_queue: where finished work requests are reported.
+//
+// Lifetime: copies share one queue; it ends after the queue pairs that use it and after its events.
+// Threads: poll(), req_notify() and the queries may be called from any thread; each completion goes to
+// one of the pollers. resize() must not run beside poll().
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/completion_channel.hpp>
+#include <rdmaxx/verbs/context.hpp>
+#include <rdmaxx/verbs/work_completion.hpp>
+
+namespace rdmaxx::inline v0 {
+
+struct completion_queue_config {
+  std::uint32_t capacity = 128;       ///< completions; the device may round up
+  completion_channel channel{};       ///< where events go; empty: the queue is only polled
+  std::uint32_t completion_vector = 0;  ///< which of the device's interrupt vectors signals events
+};
+[[nodiscard]] std::string describe(const completion_queue_config& config);
+
+/// Which completions raise an event.
+enum class notify : std::uint8_t { any, solicited };
+[[nodiscard]] std::string_view describe(notify kind) noexcept;
+
+class completion_queue : public shared_handle<ibv_cq> {
+ public:
+  completion_queue() noexcept = default;
+
+  [[nodiscard]] const rdmaxx::context& context() const noexcept;
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(native()->cqe); }
+  /// Empty if the queue was made without one.
+  [[nodiscard]] const completion_channel& channel() const noexcept;
+
+  /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part that was
+  /// filled. Never waits.
+  [[nodiscard]] result<std::span<work_completion>> poll(std::span<work_completion> into) const {
+    const int count = ibv_poll_cq(native(), static_cast<int>(into.size()), into.data());
+    if (count >= 0) [[likely]] return into.first(static_cast<std::size_t>(count));
+    return poll_failed(count);
+  }
+
+  /// Arms the queue: the next completion (or solicited one) raises one event on its channel. Completions
+  /// that are already queued do not: poll after arming.
+  [[nodiscard]] result<void> req_notify(notify kind = notify::any) const {
+    const int rc = ibv_req_notify_cq(native(), kind == notify::solicited ? 1 : 0);
+    if (rc == 0) [[likely]] return {};
+    return notify_failed(rc);
+  }
+
+  [[nodiscard]] result<void> resize(std::uint32_t capacity) const;
+
+ private:
+  friend struct detail::handle_access;
+  using shared_handle::shared_handle;
+
+  [[nodiscard, gnu::cold]] error poll_failed(int rc) const;
+  [[nodiscard, gnu::cold]] error notify_failed(int rc) const;
+};
+[[nodiscard]] std::string describe(const completion_queue& cq);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,113 @@
+#pragma once
+
+// memory_region, owned_region: memory that the device may touch.
+//
+//   std::vector<std::byte> buffer(4096);
+//   auto mr = pd.register_local(buffer).value();               // only the local device
+//   auto shared = pd.register_shared(unsafe, buffer, access::remote_read).value();   // peers, too
+//   qp.post(send_wr{.from = {{mr.gather(std::span(buffer).first(64))}}}).value();
+//
+// gather() and scatter() check that the bytes lie inside the region and fit the 32 bits of an element;
+// like std::vector::at they throw exception{misuse}. The try_ forms return a result, the _unchecked ones
+// trust the caller.
+//
+// Lifetime: a memory_region does not own its buffer, which must outlive it and every operation on it. An
+// owned_region does: the buffer is unmapped after the deregistration, and leaked if that fails. Destroying
+// a region under operations in flight makes them fail, and with them possibly the queue pair; it never
+// lets the device write to memory that is no longer registered.
+// Threads: const members may be called from any thread. Who touches the bytes, and when, is the caller's
+// business: the device is one more thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/identifiers.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/access.hpp>
+#include <rdmaxx/verbs/remote_address.hpp>
+#include <rdmaxx/verbs/scatter_gather.hpp>
+
+namespace rdmaxx::inline v0 {
+
+class memory_region : public unique_handle<ibv_mr> {
+ public:
+  memory_region() noexcept = default;
+
+  [[nodiscard]] rdmaxx::lkey lkey() const noexcept { return rdmaxx::lkey(native()->lkey); }
+  [[nodiscard]] rdmaxx::rkey rkey() const noexcept { return rdmaxx::rkey(native()->rkey); }
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(native()->addr); }
+  [[nodiscard]] std::size_t size() const noexcept { return native()->length; }
+  [[nodiscard]] access_flags access() const noexcept { return access_; }
+  /// The bytes of the region. Those of a read-only registration must not be written.
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data(), size()}; }
+
+  /// The whole region, for the device to read.
+  [[nodiscard]] gather_element gather() const { return gather(bytes()); }
+  [[nodiscard]] gather_element gather(std::span<const std::byte> bytes) const {
+    if (!holds(bytes)) [[unlikely]] throw_outside(bytes, "gather");
+    return gather_unchecked(bytes);
+  }
+  [[nodiscard]] result<gather_element> try_gather(std::span<const std::byte> bytes) const {
+    if (!holds(bytes)) [[unlikely]] return outside(bytes, "gather");
+    return gather_unchecked(bytes);
+  }
+  [[nodiscard]] gather_element gather_unchecked(std::span<const std::byte> bytes) const noexcept {
+    return {bytes.data(), bytes.size(), native()->lkey};
+  }
+
+  /// The whole region, for the device to write.
+  [[nodiscard]] scatter_element scatter() const { return scatter(bytes()); }
+  [[nodiscard]] scatter_element scatter(std::span<std::byte> bytes) const {
+    if (!writable() || !holds(bytes)) [[unlikely]] throw_outside(bytes, "scatter");
+    return scatter_unchecked(bytes);
+  }
+  [[nodiscard]] result<scatter_element> try_scatter(std::span<std::byte> bytes) const {
+    if (!writable() || !holds(bytes)) [[unlikely]] return outside(bytes, "scatter");
+    return scatter_unchecked(bytes);
+  }
+  [[nodiscard]] scatter_element scatter_unchecked(std::span<std::byte> bytes) const noexcept {
+    return {bytes.data(), bytes.size(), native()->lkey};
+  }
+
+  /// What a peer needs to reach the byte at `offset`; at most the region's end.
+  [[nodiscard]] remote_address remote(std::size_t offset = 0) const;
+
+ protected:
+  friend struct detail::handle_access;
+  memory_region(ibv_mr* native, detail::reference block, access_flags access) noexcept
+      : unique_handle(native, std::move(block)), access_(access) {}
+
+ private:
+  [[nodiscard]] bool writable() const noexcept { return access_.has(access::local_write); }
+  [[nodiscard]] bool holds(std::span<const std::byte> bytes) const noexcept {
+    const std::size_t offset = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(bytes.data()) -
+                                                        reinterpret_cast<std::uintptr_t>(data()));
+    // An offset before the region wraps around and is too large.
+    return offset <= size() && bytes.size() <= size() - offset &&
+           bytes.size() <= std::numeric_limits<std::uint32_t>::max();
+  }
+  [[nodiscard, gnu::cold]] error outside(std::span<const std::byte> bytes, std::string_view operation) const;
+  [[noreturn, gnu::cold]] void throw_outside(std::span<const std::byte> bytes, std::string_view operation) const;
+
+  access_flags access_{};
+};
+
+/// A region that owns its page-aligned buffer.
+class owned_region : public memory_region {
+ public:
+  owned_region() noexcept = default;
+
+ private:
+  friend struct detail::handle_access;
+  using memory_region::memory_region;
+};
+
+[[nodiscard]] std::string describe(const memory_region& region);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,72 @@
+#pragma once
+
+// protection_domain: the circle of queue pairs and memory regions that may be used together.
+//
+// Lifetime: copies share one domain; it ends after everything made from it.
+// Threads: every member may be called from any thread at any time.
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/core/unsafe.hpp>
+#include <rdmaxx/verbs/access.hpp>
+#include <rdmaxx/verbs/context.hpp>
+#include <rdmaxx/verbs/memory_region.hpp>
+
+namespace rdmaxx::inline v0 {
+
+class queue_pair;
+class address_handle;
+class work_completion;
+struct queue_pair_config;
+struct address_vector;
+
+/// How an owned_region gets its buffer.
+struct region_allocation {
+  std::size_t bytes = 0;       ///< the buffer behind them is whole pages
+  bool huge_pages = false;  ///< from the system's reserved huge pages; an error if there are none
+};
+[[nodiscard]] std::string describe(const region_allocation& wanted);
+
+class protection_domain : public shared_handle<ibv_pd> {
+ public:
+  protection_domain() noexcept = default;
+
+  /// Takes over a domain that was allocated elsewhere on `ctx`'s device.
+  [[nodiscard]] static result<protection_domain> adopt(ibv_pd* native, const rdmaxx::context& ctx, adoption how = {});
+
+  [[nodiscard]] const rdmaxx::context& context() const noexcept;
+
+  /// Memory for the local device only: sends from it, receives and read results into it. Safe: no peer
+  /// can reach it.
+  [[nodiscard]] result<memory_region> register_local(std::span<std::byte> buffer) const;
+  /// Memory that the local device only reads; it may be mapped read-only.
+  [[nodiscard]] result<memory_region> register_readonly(std::span<const std::byte> buffer) const;
+  /// Memory that peers may touch as `access` says, at any time until the region's end: the caller makes
+  /// sure that this does not surprise other code. local_write is added where remote writes need it.
+  [[nodiscard]] result<memory_region> register_shared(unsafe_t, std::span<std::byte> buffer, access_flags access) const;
+
+  /// A region with a zeroed buffer of its own.
+  [[nodiscard]] result<owned_region> allocate_local(const region_allocation& wanted) const;
+  [[nodiscard]] result<owned_region> allocate_shared(unsafe_t, const region_allocation& wanted, access_flags access) const;
+
+  [[nodiscard]] result<queue_pair> create_qp(const queue_pair_config& config) const;
+
+  /// A destination for UD sends.
+  [[nodiscard]] result<address_handle> create_ah(const address_vector& destination) const;
+  /// The way back to the sender of a received datagram, whose first 40 bytes (the GRH) are `grh`.
+  [[nodiscard]] result<address_handle> create_ah(const work_completion& received, std::span<const std::byte> grh,
+                                                 std::uint8_t port = 1) const;
+
+ private:
+  friend struct detail::handle_access;
+  using shared_handle::shared_handle;
+};
+[[nodiscard]] std::string describe(const protection_domain& pd);
+
+}  // namespace rdmaxx::inline v0

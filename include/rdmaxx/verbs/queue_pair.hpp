@@ -1,0 +1,193 @@
+#pragma once
+
+// queue_pair: the two queues through which a program talks to a peer's.
+//
+//   auto qp = pd.create_qp({.type = qp_type::rc, .send_cq = cq, .recv_cq = cq}).value();
+//   exchange qp.endpoint() with the peer, then
+//   qp.connect(peer, {}).value();                                   // RESET → INIT → RTR → RTS
+//   qp.post(recv_wr{.id = wr_id{1}, .into = {{mr.scatter()}}}).value();
+//   qp.post(send_wr{.id = wr_id{2}, .from = {{mr.gather()}}}).value();
+//
+// Lifetime: move-only; keeps its domain and completion queues alive. Destroying it with work in flight is
+// safe for memory (the device stops before the destructor returns) but may discard completions; drain()
+// first if they matter.
+// Threads: post() may be called from any threads at once, also beside polling. Transitions, drain() and
+// destruction belong to one thread at a time; posts beside them may fail but not corrupt.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/identifiers.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/completion_queue.hpp>
+#include <rdmaxx/verbs/protection_domain.hpp>
+#include <rdmaxx/verbs/qp_attributes.hpp>
+#include <rdmaxx/verbs/qp_endpoint.hpp>
+#include <rdmaxx/verbs/work_list.hpp>
+#include <rdmaxx/verbs/work_request.hpp>
+
+namespace rdmaxx::inline v0 {
+
+struct queue_pair_config {
+  qp_type type = qp_type::rc;
+  completion_queue send_cq{};
+  completion_queue recv_cq{};
+  qp_capabilities capabilities{};
+  /// Every send request is reported, whatever its flags say.
+  bool signal_all = false;
+};
+[[nodiscard]] std::string describe(const queue_pair_config& config);
+
+/// How to describe this side to a peer. connect() must be given the same port, gid_index and first_psn.
+struct endpoint_options {
+  std::uint8_t port = 1;
+  std::optional<std::uint32_t> gid_index{};  ///< chosen as pick_gid() does if empty
+  std::optional<psn> first_psn{};            ///< a random one, fixed per queue pair, if empty
+  qkey queue_key{0x11111111};                ///< UD
+};
+[[nodiscard]] std::string describe(const endpoint_options& options);
+
+/// How to connect. The defaults suit most networks.
+struct connect_options {
+  std::uint8_t port = 1;
+  std::optional<std::uint32_t> gid_index{};
+  std::optional<psn> first_psn{};
+  qkey queue_key{0x11111111};  ///< UD: the key this side accepts
+  std::uint16_t pkey_index = 0;
+  /// What the peer may do here at all; what it may do to which memory, each region says.
+  access_flags access = access::remote_read | access::remote_write | access::remote_atomic;
+  std::optional<mtu> path_mtu{};              ///< the smaller of both sides' if empty
+  std::uint8_t timeout = 14;                  ///< 4.096 us · 2^timeout ≈ 67 ms
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;                 ///< 7: for ever
+  std::uint8_t min_rnr_timer = 12;            ///< 0.64 ms
+  std::optional<std::uint8_t> max_rd_atomic{};  ///< own reads in flight: what the device and the peer can if empty
+  std::uint8_t service_level = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 64;
+  std::uint32_t flow_label = 0;
+};
+[[nodiscard]] std::string describe(const connect_options& options);
+
+/// What an adopted queue pair refers to.
+struct queue_pair_parents {
+  protection_domain pd{};
+  completion_queue send_cq{};
+  completion_queue recv_cq{};
+};
+
+class queue_pair : public unique_handle<ibv_qp> {
+ public:
+  queue_pair() noexcept = default;
+
+  /// Takes over a queue pair that was made elsewhere, for example by rdma_create_qp.
+  [[nodiscard]] static result<queue_pair> adopt(ibv_qp* native, const queue_pair_parents& parents, adoption how = {});
+
+  [[nodiscard]] qpn number() const noexcept { return qpn(native()->qp_num); }
+  [[nodiscard]] qp_type type() const noexcept { return qp_type(native()->qp_type); }
+  /// What the device granted; at least what was asked for.
+  [[nodiscard]] const qp_capabilities& capabilities() const noexcept;
+  [[nodiscard]] std::uint32_t max_inline() const noexcept { return max_inline_; }
+  [[nodiscard]] const protection_domain& pd() const noexcept;
+  [[nodiscard]] const completion_queue& send_cq() const noexcept;
+  [[nodiscard]] const completion_queue& recv_cq() const noexcept;
+
+  // ── connection ────────────────────────────────────────────────────────────────────────────────────
+
+  /// Everything the device tells about this queue pair.
+  [[nodiscard]] result<qp_attributes> query() const;
+  [[nodiscard]] result<qp_state> state() const;
+
+  /// ibv_modify_qp with what is set in `attributes`. If the device refuses, the error says which
+  /// attributes the transition lacks or must not have.
+  [[nodiscard]] result<void> modify(const qp_attributes& attributes) const;
+
+  [[nodiscard]] result<void> to_init(const connect_options& options) const;
+  [[nodiscard]] result<void> to_rtr(const qp_endpoint& peer, const connect_options& options) const;
+  [[nodiscard]] result<void> to_rts(const qp_endpoint& peer, const connect_options& options) const;
+  /// Fails everything in flight and everything posted later.
+  [[nodiscard]] result<void> to_error() const;
+  /// Forgets everything in flight, without completions.
+  [[nodiscard]] result<void> reset() const;
+
+  /// This side's endpoint, for the peer.
+  [[nodiscard]] result<qp_endpoint> endpoint(const endpoint_options& options = {}) const;
+  /// From RESET to RTS, on RoCE, InfiniBand, and to itself or a neighbour on the same port. A UD queue
+  /// pair becomes ready for everybody. iWARP connects through rdma_cm only.
+  [[nodiscard]] result<void> connect(const qp_endpoint& peer, const connect_options& options = {}) const;
+
+  // ── data path ─────────────────────────────────────────────────────────────────────────────────────
+
+  template <send_operation Request>
+  [[nodiscard]] result<void> post(const Request& request) const {
+    ibv_send_wr native_request;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled as far as the operation reads it
+    native_request.next = nullptr;
+    detail::fill(native_request, request, max_inline_);
+    ibv_send_wr* refused = nullptr;
+    const int rc = ibv_post_send(native(), &native_request, &refused);
+    if (rc == 0) [[likely]] return {};
+    return post_failed(rc, native_request);
+  }
+
+  [[nodiscard]] result<void> post(const recv_wr& request) const {
+    ibv_recv_wr native_request;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    native_request.next = nullptr;
+    detail::fill(native_request, request);
+    ibv_recv_wr* refused = nullptr;
+    const int rc = ibv_post_recv(native(), &native_request, &refused);
+    if (rc == 0) [[likely]] return {};
+    return post_failed(rc, native_request);
+  }
+
+  /// Posts all requests of the list in order. On failure error().first_not_posted() tells how many were
+  /// accepted before; those will complete.
+  [[nodiscard]] result<void> post(const send_list& list) const {
+    if (list.empty()) [[unlikely]] return {};
+    ibv_send_wr* refused = nullptr;
+    const int rc = ibv_post_send(native(), list.chain(), &refused);
+    if (rc == 0) [[likely]] return {};
+    return post_failed(rc, list, refused);
+  }
+
+  [[nodiscard]] result<void> post(const recv_list& list) const {
+    if (list.empty()) [[unlikely]] return {};
+    ibv_recv_wr* refused = nullptr;
+    const int rc = ibv_post_recv(native(), list.chain(), &refused);
+    if (rc == 0) [[likely]] return {};
+    return post_failed(rc, list, refused);
+  }
+
+  // ── end ───────────────────────────────────────────────────────────────────────────────────────────
+
+  using completion_sink = std::function<void(const work_completion&)>;
+
+  /// Moves the queue pair to the error state and waits until every request posted so far has completed.
+  /// It polls both completion queues itself and hands everything it finds, also of other queue pairs on
+  /// them, to `sink`; nobody else may poll them meanwhile, and nobody may post. Afterwards the device
+  /// touches no buffer of this queue pair any more.
+  [[nodiscard]] result<void> drain(const completion_sink& sink = {},
+                                   std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;
+
+ private:
+  friend struct detail::handle_access;
+  queue_pair(ibv_qp* native, detail::reference block, std::uint32_t max_inline) noexcept
+      : unique_handle(native, std::move(block)), max_inline_(max_inline) {}
+
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr& request, std::optional<std::size_t> position = {}) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr& request, std::optional<std::size_t> position = {}) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const send_list& list, const ibv_send_wr* refused) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const recv_list& list, const ibv_recv_wr* refused) const;
+
+  std::uint32_t max_inline_ = 0;
+};
+/// "queue_pair 0x11 rc rts → 0x12 at ::ffff:10.0.0.2 on rxe0"
+[[nodiscard]] std::string describe(const queue_pair& qp);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,115 @@
+#pragma once
+
+// send_list, recv_list: many work requests posted with one call.
+//
+//   std::array<send_slot, 16> slots;             // yours: on the stack, in a vector, wherever
+//   send_list list(slots);
+//   for (…) list.push(write_wr{…, .from = std::span(&elements[i], 1)});   // the elements must live until post()
+//   qp.post(list).value();                       // all, or the error tells the first that was not posted
+//   list.clear();
+//
+// A slot is a C work request and nothing else; a list links them as they are pushed. push() on a full
+// list throws exception{misuse} like std::vector::at; push_unchecked() trusts the caller.
+//
+// A list that was posted may be posted again unchanged. One thread at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/work_request.hpp>
+
+namespace rdmaxx::inline v0 {
+
+/// Room for one request. Only a list can write or read it.
+template <class Native>
+class work_slot : private Native {
+ private:
+  template <class>
+  friend class work_list;
+};
+using send_slot = work_slot<ibv_send_wr>;
+using recv_slot = work_slot<ibv_recv_wr>;
+
+static_assert(sizeof(send_slot) == sizeof(ibv_send_wr) && sizeof(recv_slot) == sizeof(ibv_recv_wr));
+static_assert(std::is_trivial_v<send_slot> && std::is_standard_layout_v<send_slot>);
+static_assert(std::is_trivial_v<recv_slot> && std::is_standard_layout_v<recv_slot>);
+
+namespace detail {
+[[noreturn, gnu::cold]] void throw_list_full(std::size_t capacity);
+}
+
+template <class Native>
+class work_list {
+ public:
+  using slot = work_slot<Native>;
+
+  explicit work_list(std::span<slot> slots) noexcept : first_(slots.data()), next_(first_), end_(first_ + slots.size()) {}
+
+  /// `max_inline` is what send_flag::inline_if_fits is measured against: queue_pair::max_inline().
+  work_list(std::span<slot> slots, std::uint32_t max_inline) noexcept
+    requires std::same_as<Native, ibv_send_wr>
+      : first_(slots.data()), next_(first_), end_(first_ + slots.size()), max_inline_(max_inline) {}
+
+  template <class Request>
+  void push(const Request& request) {
+    if (next_ == end_) [[unlikely]] detail::throw_list_full(capacity());
+    push_unchecked(request);
+  }
+
+  void push_unchecked(const recv_wr& request) noexcept
+    requires std::same_as<Native, ibv_recv_wr>
+  {
+    detail::fill(link(), request);
+  }
+
+  template <send_operation Request>
+  void push_unchecked(const Request& request) noexcept
+    requires std::same_as<Native, ibv_send_wr>
+  {
+    detail::fill(link(), request, max_inline_);
+  }
+
+  void clear() noexcept { next_ = first_; }
+  [[nodiscard]] bool empty() const noexcept { return next_ == first_; }
+  [[nodiscard]] bool full() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(next_ - first_); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return static_cast<std::size_t>(end_ - first_); }
+
+ private:
+  friend class queue_pair;
+
+  /// Takes the next slot. Each points to its neighbour, so that only the last needs mending before posting.
+  Native& link() noexcept {
+    Native& taken = *next_++;
+    taken.next = static_cast<Native*>(next_);
+    return taken;
+  }
+  /// The C list; the caller made sure that the list is not empty.
+  [[nodiscard]] Native* chain() const noexcept {
+    static_cast<Native&>(next_[-1]).next = nullptr;
+    return first_;
+  }
+  [[nodiscard]] std::size_t position(const Native* request) const noexcept {
+    return static_cast<std::size_t>(request - static_cast<const Native*>(first_));
+  }
+
+  slot* first_;
+  slot* next_;
+  slot* end_;
+  std::uint32_t max_inline_ = 0;
+};
+
+using send_list = work_list<ibv_send_wr>;
+using recv_list = work_list<ibv_recv_wr>;
+
+template <class Native>
+[[nodiscard]] std::string describe(const work_list<Native>& list) {
+  return std::to_string(list.size()) + " of " + std::to_string(list.capacity()) + " requests";
+}
+
+}  // namespace rdmaxx::inline v0

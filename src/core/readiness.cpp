@@ -1,0 +1,47 @@
+#include <rdmaxx/core/readiness.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <limits>
+#include <poll.h>
+
+#include <rdmaxx/core/check.hpp>
+
+namespace rdmaxx::inline v0 {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+int remaining_ms(clock::time_point deadline) {
+  // Rounded up, or the last fraction of a millisecond would be spent spinning.
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout) {
+  // Bounded, because now() + milliseconds::max() overflows.
+  const auto bound = std::chrono::hours(24 * 365);
+  const auto deadline = clock::now() + (timeout ? std::min<clock::duration>(*timeout, bound) : bound);
+  for (;;) {
+    pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&waiting, 1, timeout ? remaining_ms(deadline) : -1);
+    if (ready > 0) {
+      if ((waiting.revents & POLLNVAL) != 0) return errno_error("poll", EBADF);
+      return true;
+    }
+    if (ready < 0 && errno != EINTR) return errno_error("poll", errno);
+    if (timeout && clock::now() >= deadline) return false;
+  }
+}
+
+result<void> set_nonblocking(int fd) {
+  const int status = ::fcntl(fd, F_GETFL);
+  if (status < 0) return check(status, "fcntl(F_GETFL)");
+  return check(::fcntl(fd, F_SETFL, status | O_NONBLOCK), "fcntl(F_SETFL, O_NONBLOCK)");
+}
+
+}  // namespace rdmaxx::inline v0

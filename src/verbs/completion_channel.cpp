@@ -1,0 +1,63 @@
+#include <rdmaxx/verbs/completion_channel.hpp>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/core/check.hpp>
+#include <rdmaxx/verbs/completion_queue.hpp>
+
+#include "channel_block.hpp"
+#include "cq_block.hpp"
+
+namespace rdmaxx::inline v0 {
+
+result<completion_channel> context::create_completion_channel() const {
+  auto* const block = new detail::channel_block(*this);
+  detail::reference reference(block);
+  RDMAXX_TRY(block->native, check(ibv_create_comp_channel(native()), "ibv_create_comp_channel"));
+  // Blocking reads could not be bounded in time, nor shared between threads without one of them hanging.
+  RDMAXX_TRY(set_nonblocking(block->native->fd));
+  return detail::handle_access::make<completion_channel>(block->native, std::move(reference));
+}
+
+completion_queue cq_event::queue() const noexcept {
+  return detail::handle_access::make<completion_queue>(native_, block_);
+}
+
+void cq_event::acknowledge() noexcept {
+  if (native_ == nullptr) return;
+  ibv_ack_cq_events(std::exchange(native_, nullptr), 1);
+  block_ = {};
+}
+
+std::string describe(const cq_event& event) { return fmt::format("event of {}", describe(event.queue())); }
+
+const rdmaxx::context& completion_channel::context() const noexcept { return detail::block_of(*this).parent; }
+
+result<std::optional<cq_event>> completion_channel::try_get() const {
+  for (;;) {
+    ibv_cq* cq = nullptr;
+    void* cq_context = nullptr;
+    if (ibv_get_cq_event(native(), &cq, &cq_context) != 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+      if (errno == EINTR) continue;
+      return errno_error("ibv_get_cq_event", errno);
+    }
+    auto* const block = static_cast<detail::cq_block*>(cq_context);
+    if (block->try_retain()) return cq_event(cq, detail::reference(block));
+    // Its last handle has just gone, and ibv_destroy_cq waits in another thread for this acknowledgement.
+    ibv_ack_cq_events(cq, 1);
+  }
+}
+
+result<std::optional<cq_event>> completion_channel::wait(std::optional<std::chrono::milliseconds> timeout) const {
+  return wait_for_event(fd(), timeout, [this] { return try_get(); });
+}
+
+std::string describe(const completion_channel& channel) {
+  if (!channel) return "completion_channel (empty)";
+  return fmt::format("completion_channel fd {} on {}", channel.fd(), channel.context().device_name());
+}
+
+}  // namespace rdmaxx::inline v0

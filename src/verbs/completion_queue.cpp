@@ -1,0 +1,97 @@
+#include <rdmaxx/verbs/completion_queue.hpp>
+
+#include <cerrno>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/core/check.hpp>
+
+#include "channel_block.hpp"
+#include "context_block.hpp"
+#include "cq_block.hpp"
+
+namespace rdmaxx::inline v0 {
+
+namespace {
+
+/// Why the device would not have a queue of this size.
+error capacity_error(std::string_view operation, int errno_value, std::uint32_t capacity, const context& ctx) {
+  const auto limit = detail::block_of(ctx).limits.max_cqe;
+  std::string problem = fmt::format("capacity {}", capacity);
+  std::string hint;
+  if (capacity == 0) {
+    hint = "a completion queue holds at least one completion";
+  } else if (capacity > limit) {
+    problem += fmt::format(" exceeds the limit of {}", ctx.device_name());
+    hint = fmt::format("ask for at most {} completions", limit);
+  }
+  return errno_error(operation, errno_value, problem, hint);
+}
+
+constexpr std::uint32_t largest_int = std::numeric_limits<int>::max();
+
+}  // namespace
+
+result<completion_queue> context::create_cq(const completion_queue_config& config) const {
+  if (config.capacity == 0 || config.capacity > largest_int) {
+    return capacity_error("create_cq", EINVAL, config.capacity, *this);
+  }
+  if (config.channel && config.channel.context() != *this) {
+    return misuse_error("create_cq", "the completion channel belongs to another context");
+  }
+  const auto vectors = static_cast<std::uint32_t>(native()->num_comp_vectors);
+  if (config.completion_vector >= vectors) {
+    return misuse_error("create_cq", fmt::format("{} has no completion vector {}", device_name(), config.completion_vector),
+                        fmt::format("vectors count from 0; {} has {}", device_name(), vectors));
+  }
+  auto* const block = new detail::cq_block(*this, config.channel);
+  detail::reference reference(block);
+  block->native = ibv_create_cq(native(), static_cast<int>(config.capacity), block, config.channel.native(),
+                                static_cast<int>(config.completion_vector));
+  if (block->native == nullptr) return capacity_error("ibv_create_cq", errno, config.capacity, *this);
+  detail::block_of(*this).objects.add(block->native, *block);
+  return detail::handle_access::make<completion_queue>(block->native, std::move(reference));
+}
+
+const rdmaxx::context& completion_queue::context() const noexcept { return detail::block_of(*this).parent; }
+
+const completion_channel& completion_queue::channel() const noexcept { return detail::block_of(*this).channel; }
+
+result<void> completion_queue::resize(std::uint32_t capacity) const {
+  if (capacity == 0 || capacity > largest_int) return capacity_error("resize", EINVAL, capacity, context());
+  const int rc = ibv_resize_cq(native(), static_cast<int>(capacity));
+  if (rc != 0) return capacity_error("ibv_resize_cq", errno_of(rc), capacity, context());
+  return {};
+}
+
+error completion_queue::poll_failed(int rc) const {
+  return errno_error(fmt::format("ibv_poll_cq({})", context().device_name()), errno_of(rc), {},
+                     "the completion queue is broken: see the device's asynchronous events");
+}
+
+error completion_queue::notify_failed(int rc) const {
+  return errno_error("ibv_req_notify_cq", errno_of(rc), {},
+                     channel() ? "" : "the queue was created without a completion channel");
+}
+
+std::string describe(const completion_queue_config& config) {
+  return fmt::format("capacity {} vector {}{}", config.capacity, config.completion_vector,
+                     config.channel ? " with channel" : "");
+}
+
+std::string_view describe(notify kind) noexcept {
+  switch (kind) {
+    case notify::any: return "any";
+    case notify::solicited: return "solicited";
+  }
+  return "unknown";
+}
+
+std::string describe(const completion_queue& cq) {
+  if (!cq) return "completion_queue (empty)";
+  return fmt::format("completion_queue {} capacity {} on {}", cq.native()->handle, cq.capacity(),
+                     cq.context().device_name());
+}
+
+}  // namespace rdmaxx::inline v0

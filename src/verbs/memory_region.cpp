@@ -1,0 +1,48 @@
+#include <rdmaxx/verbs/memory_region.hpp>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0 {
+
+error memory_region::outside(std::span<const std::byte> bytes, std::string_view operation) const {
+  const auto call = fmt::format("memory_region::{}", operation);
+  const auto start = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto first = reinterpret_cast<std::uintptr_t>(data());
+  if (operation == "scatter" && !writable()) {
+    return misuse_error(call, "the region was registered for reading only",
+                        "register it with register_local() to receive or read into it");
+  }
+  if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return misuse_error(call, fmt::format("{} bytes do not fit one element", bytes.size()),
+                        "an element holds less than 4 GiB: split the bytes over several elements or requests");
+  }
+  return misuse_error(call,
+                      fmt::format("the {} bytes at {:#x} lie outside the region of {} bytes at {:#x}", bytes.size(), start,
+                                  size(), first),
+                      "pass a part of the memory that was registered");
+}
+
+void memory_region::throw_outside(std::span<const std::byte> bytes, std::string_view operation) const {
+  throw exception(outside(bytes, operation));
+}
+
+remote_address memory_region::remote(std::size_t offset) const {
+  if (offset > size()) {
+    throw exception(misuse_error("memory_region::remote",
+                                 fmt::format("offset {} is beyond the region's {} bytes", offset, size())));
+  }
+  // A zero-based region is addressed from 0 by peers, any other by its virtual address.
+  const auto start = access_.has(access::zero_based) ? 0 : reinterpret_cast<std::uintptr_t>(data());
+  return {.address = start + offset, .key = rkey()};
+}
+
+std::string describe(const memory_region& region) {
+  if (!region) return "memory_region (empty)";
+  return fmt::format("memory_region {} bytes at {} lkey {:#x} rkey {:#x} {}", region.size(),
+                     fmt::ptr(static_cast<const void*>(region.data())), region.lkey().value(), region.rkey().value(),
+                     describe(region.access()));
+}
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,27 @@
+#pragma once
+
+// pd_block: the shared state behind a protection_domain.
+
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/verbs/context.hpp>
+#include <rdmaxx/verbs/protection_domain.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+class pd_block final : public native_resource<ibv_pd> {
+ public:
+  explicit pd_block(rdmaxx::context ctx) : native_resource(ibv_dealloc_pd, "ibv_dealloc_pd"), parent(std::move(ctx)) {}
+
+  const rdmaxx::context parent;
+
+ private:
+  [[nodiscard]] std::string name() const override { return "protection_domain on " + std::string(parent.device_name()); }
+};
+
+inline pd_block& block_of(const protection_domain& pd) noexcept { return handle_access::block<pd_block>(pd); }
+
+}  // namespace rdmaxx::inline v0::detail

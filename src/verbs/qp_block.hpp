@@ -1,0 +1,37 @@
+#pragma once
+
+// qp_block: the state behind a queue_pair; its address is the C queue pair's qp_context.
+
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/verbs/queue_pair.hpp>
+
+#include "context_block.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+class qp_block final : public native_resource<ibv_qp> {
+ public:
+  explicit qp_block(queue_pair_parents refers_to)
+      : native_resource(ibv_destroy_qp, "ibv_destroy_qp"), parents(std::move(refers_to)) {}
+
+  const queue_pair_parents parents;
+  qp_capabilities granted{};
+  /// Fixed at creation, so that endpoint() and connect() agree without being told.
+  psn first_psn{};
+
+ private:
+  void after_destroy() noexcept override { block_of(parents.pd.context()).objects.remove(native, *this); }
+  [[nodiscard]] std::string name() const override {
+    return fmt::format("queue_pair {:#x} on {}", native->qp_num, parents.pd.context().device_name());
+  }
+};
+
+inline qp_block& block_of(const queue_pair& qp) noexcept { return handle_access::block<qp_block>(qp); }
+
+}  // namespace rdmaxx::inline v0::detail

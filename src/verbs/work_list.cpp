@@ -1,0 +1,12 @@
+#include <rdmaxx/verbs/work_list.hpp>
+
+#include <fmt/format.h>
+
+namespace rdmaxx::inline v0 {
+
+void detail::throw_list_full(std::size_t capacity) {
+  throw exception(misuse_error("work_list::push", fmt::format("all {} slots are taken", capacity),
+                               "post and clear() the list, or give it more slots"));
+}
+
+}  // namespace rdmaxx::inline v0
