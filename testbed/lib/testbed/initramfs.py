@@ -14,22 +14,27 @@ from .packages import program
 INIT_SCRIPT = Path(__file__).resolve().parents[2] / "inside" / "init"
 
 # What the init script calls; each becomes a link to busybox.
-APPLETS = ["sh", "cat", "insmod", "mkdir", "mount", "poweroff", "switch_root"]
+APPLETS = ["sh", "cat", "insmod", "ln", "mkdir", "mkfifo", "mount", "poweroff", "switch_root"]
+
+# Without this, the module makes an interface of its own, dummy0, that nobody asked for.
+MODULE_PARAMETERS = {"dummy.ko": "numdummies=0"}
 
 
 def prepare_initramfs(files: KernelFiles, siw: Path) -> Path:
     """The initramfs for a kernel: from the cache, or packed into it. Its key covers all that it contains."""
     busybox = Path(program("busybox"))
     contents = digest_of(
-        files.kernel.key, *_module_names(files), siw.read_bytes(), busybox.read_bytes(), INIT_SCRIPT.read_bytes(),
+        files.kernel.key, _load_order(files, siw), siw.read_bytes(), busybox.read_bytes(), INIT_SCRIPT.read_bytes(),
         *APPLETS,
     )
     key = f"initramfs/{files.kernel.key}_{contents}"
     return cached_directory(key, lambda into: _pack(files, siw, busybox, into)) / "initramfs.cpio"
 
 
-def _module_names(files: KernelFiles) -> list[str]:
-    return [module.name for module in files.modules]
+def _load_order(files: KernelFiles, siw: Path) -> str:
+    """One module per line, with its parameters."""
+    names = [module.name for module in files.modules] + [siw.name]
+    return "".join(f"{name} {MODULE_PARAMETERS.get(name, '')}\n" for name in names)
 
 
 def _pack(files: KernelFiles, siw: Path, busybox: Path, into: Path) -> None:
@@ -44,7 +49,7 @@ def _pack(files: KernelFiles, siw: Path, busybox: Path, into: Path) -> None:
         (root / "init").chmod(0o755)
         for module in [*files.modules, siw]:
             shutil.copy(module, root / "modules")
-        (root / "modules" / "load-order").write_text("\n".join([*_module_names(files), siw.name]) + "\n")
+        (root / "modules" / "load-order").write_text(_load_order(files, siw))
         _archive(root, into / "initramfs.cpio")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .cache import cache_root, cached_directory, digest_of, is_intact
 from .failure import Failure, UsageError
+from .kernel_image import unpacked_kernel
 from .packages import dependencies, download, program, run_quietly, unpack
 from .progress import announced, say
 
@@ -62,7 +63,7 @@ class KernelFiles:
 
     @property
     def image(self) -> Path:
-        return self.directory / "vmlinuz"
+        return self.directory / "kernel"
 
     @property
     def modules(self) -> list[Path]:
@@ -115,8 +116,8 @@ def _newest_cached(series: str, reason: str) -> KernelFiles:
 
 
 def _kernel_folder() -> str:
-    # Another list of modules needs other files of the same package.
-    return f"kernel-{digest_of(*MODULES)}"
+    # Another list of modules, or another form of the image, needs other files of the same package.
+    return f"kernel-{digest_of('unpacked image', *MODULES)}"
 
 
 def _fetch(kernel: Kernel, into: Path) -> None:
@@ -126,7 +127,8 @@ def _fetch(kernel: Kernel, into: Path) -> None:
             (archive,) = download([kernel.image_package], scratch)
             root = scratch / "root"
             unpack(archive, root)
-            (root / "boot" / f"vmlinuz-{kernel.release}").rename(into / "vmlinuz")
+            image = (root / "boot" / f"vmlinuz-{kernel.release}").read_bytes()
+            (into / "kernel").write_bytes(unpacked_kernel(image))
             _take_modules(kernel, root, into)
 
 

@@ -22,6 +22,7 @@ PROVIDERS = {
     "strip": "binutils",
     "tar": "tar",
     "xz": "xz-utils",
+    "zstd": "zstd",
 }
 
 
