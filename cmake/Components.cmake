@@ -28,6 +28,7 @@ function(rdmaxx_add_component name)
     set(usage PUBLIC)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
     set_target_properties(${target} PROPERTIES
+      DEFINE_SYMBOL "" # so that static and shared objects come from the same compiler command
       POSITION_INDEPENDENT_CODE ON
       VERSION ${PROJECT_VERSION}
       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

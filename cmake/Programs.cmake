@@ -16,12 +16,14 @@ endfunction()
 
 # rdmaxx_add_programs(<dir> [LINKS <target>…])
 #
-# One program for each source file in <dir>, named after the file.
+# One program for each source file in <dir>, named after the file; the target <dir> builds them all.
 function(rdmaxx_add_programs directory)
   cmake_parse_arguments(PARSE_ARGV 1 programs "" "" "LINKS")
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.cpp")
+  add_custom_target(${directory})
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
     rdmaxx_add_program(${name} DIRECTORY ${directory} SOURCES "${source}" LINKS ${programs_LINKS})
+    add_dependencies(${directory} ${name})
   endforeach()
 endfunction()

@@ -1,7 +1,11 @@
-# The warnings of our own build. They are directory options: neither a project that adds this one
-# as a subdirectory nor one that uses the installed package inherits them.
+# The warnings of our own build. They are directory options, and only there when this is the top-level
+# project: whoever uses rdmaxx neither inherits nor sees them.
 
-option(RDMAXX_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+
+option(RDMAXX_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" ON)
 
 add_compile_options(
   -Wall
@@ -22,7 +26,7 @@ add_compile_options(
   -Wunused)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wduplicated-branches -Wduplicated-cond -Wlogical-op)
+  add_compile_options(-Wduplicated-branches -Wduplicated-cond)
 endif()
 
 if(RDMAXX_WARNINGS_AS_ERRORS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rdmaxx_project import guest, processes, progress
 from rdmaxx_test import gtest_results
 from rdmaxx_test.lanes import Lane
-from rdmaxx_test.results import LaneReport, Outcome
+from rdmaxx_test.results import LaneReport, Outcome, Test
 from rdmaxx_test.selection import Selection
 
 
@@ -46,7 +46,7 @@ def in_a_guest(
             if lane:
                 reports[lane.name] = _collect(lane, out, float(ended[2]))
 
-    guest.run(
+    status = guest.run(
         ["bash", script],
         out,
         log,
@@ -58,7 +58,17 @@ def in_a_guest(
     for lane in lanes:
         if lane.name not in reports:
             reports[lane.name] = _collect(lane, out, 0.0, fallback=log)
-    return [reports[lane.name] for lane in lanes]
+    in_order = [reports[lane.name] for lane in lanes]
+    if status != 0 and not any(test.outcome is Outcome.FAILED for r in in_order for test in r.tests):
+        in_order.append(_guest_failure(lanes[0], status, log))
+    return in_order
+
+
+def _guest_failure(lane: Lane, status: int, log: Path) -> LaneReport:
+    """Every lane passed, and yet the guest complains: its kernel, or its end."""
+    message = f"exit status {status}; the end of its output:\n{processes.tail(log)}"
+    test = Test(lane.name, "guest", f"kernel {lane.kernel} ended badly", Outcome.FAILED, message)
+    return LaneReport(lane.name, [test], 0.0)
 
 
 def _steps(lane: Lane, selection: Selection, out: Path) -> str:

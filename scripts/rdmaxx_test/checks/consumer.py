@@ -33,13 +33,15 @@ def _use(prefix: Path) -> None:
 
 
 def _use_as_subdirectory() -> None:
-    _build_and_run(installed_tree.FOLDER / "subdirectory" / "consumer", f"-DRDMAXX_SOURCE={ROOT}")
+    cache = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"] if (found := shutil.which("ccache")) else []
+    _build_and_run(installed_tree.FOLDER / "subdirectory" / "consumer", f"-DRDMAXX_SOURCE={ROOT}", *cache)
 
 
-def _build_and_run(build: Path, option: str) -> None:
-    _configure(build, option)
+def _build_and_run(build: Path, *options: str) -> None:
+    _configure(build, *options)
     installed_tree.run_step("building the consumer", ["cmake", "--build", build], build)
-    installed_tree.run_step("running the consumer", [build / "consumer"], build)
+    for program in ("consumer", "verbs_consumer"):
+        installed_tree.run_step(f"running {program}", [build / program], build)
 
 
 def _ask_for_unknown_component() -> None:

@@ -28,11 +28,14 @@ AT_ONCE = 2
 class Unit:
     source: Path
     command: str
-    object_file: str
 
     @property
     def name(self) -> str:
         return repository.relative(self.source)
+
+    @property
+    def object_file(self) -> str:
+        return re.search(r" -o (\S+)", self.command)[1]
 
 
 def run(wanted: Wanted) -> Iterable[Finding]:
@@ -62,7 +65,7 @@ def split(output: str) -> list[str]:
 
 def _units() -> list[Unit]:
     database = json.loads((presets.directory(PRESET) / "compile_commands.json").read_text())
-    units = [Unit(Path(entry["file"]), entry["command"], entry["output"]) for entry in database]
+    units = [Unit(Path(entry["file"]), entry["command"]) for entry in database]
     return [unit for unit in units if not unit.source.is_relative_to(BUILD)]
 
 

@@ -1,0 +1,1 @@
+"""./bench: measures rdmaxx beside its peers and says where a goal is missed."""

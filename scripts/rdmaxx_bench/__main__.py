@@ -1,0 +1,54 @@
+import argparse
+import sys
+from fnmatch import fnmatchcase
+
+from rdmaxx_bench import registry, report, runners
+from rdmaxx_project import presets, progress
+
+DESCRIPTION = """\
+Measures rdmaxx beside its peers, in the same run and on the same machine, and prints one table.
+Those that need a device of the kernel run in the testbed's guest.
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./bench", description=DESCRIPTION)
+    parser.add_argument("filter", nargs="*", help="part of a benchmark's name, or a glob")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--strict", action="store_true", help="fail where a goal is missed or not measured")
+    parser.add_argument("--list", action="store_true", help="say what would be measured, and stop")
+    request = parser.parse_args()
+
+    chosen = [benchmark for benchmark in registry.ALL if _wanted(benchmark.name, request.filter)]
+    if not chosen:
+        progress.line("no benchmark has such a name; ./bench --list tells them all")
+        return 2
+    if request.list:
+        for benchmark in chosen:
+            print(f"{benchmark.name} [{benchmark.unit}] against {benchmark.peer}: {benchmark.goal}"
+                  f" ({benchmark.runner.where})")
+        return 0
+    try:
+        presets.build(runners.PRESET, *runners.TARGETS)
+    except presets.BuildFailure as failure:
+        progress.line(f"{failure.output}\n{failure}")
+        return 1
+    measurements = [_measure(benchmark) for benchmark in chosen]
+    print(report.as_json(measurements) if request.json else report.table(measurements))
+    return 1 if request.strict and not all(measurement.met for measurement in measurements) else 0
+
+
+def _wanted(name: str, words: list[str]) -> bool:
+    return not words or any(word in name or fnmatchcase(name, word) for word in words)
+
+
+def _measure(benchmark: registry.Benchmark) -> report.Measurement:
+    progress.moving(f"measuring {benchmark.name}")
+    try:
+        return report.Measurement(benchmark, benchmark.runner.measure())
+    except runners.Unmeasured as problem:
+        return report.Measurement(benchmark, None, str(problem))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

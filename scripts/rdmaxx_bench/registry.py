@@ -1,0 +1,42 @@
+"""The benchmarks: what is measured against whom, and what is expected. One declaration each."""
+
+from dataclasses import dataclass
+
+from rdmaxx_bench.goals import AtMostMore, Goal
+from rdmaxx_bench.runners import CallgrindPair, Runner
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    name: str
+    peer: str
+    unit: str
+    goal: Goal
+    runner: Runner
+
+
+def _verbs_instructions(operation: str, operations: int = 1) -> Benchmark:
+    """A call of the verbs layer against the same loop in C, in benchmarks/verbs_instructions.cpp."""
+    return Benchmark(
+        name=f"verbs/{operation}",
+        peer="libibverbs in C",
+        unit="instructions/operation",
+        goal=AtMostMore(2),
+        runner=CallgrindPair(
+            program="benchmarks/verbs_instructions",
+            ours=f"cpp_{operation}",
+            peer=f"c_{operation}",
+            operations=operations,
+        ),
+    )
+
+
+ALL = (
+    _verbs_instructions("post_send_1sge"),
+    _verbs_instructions("post_send_inline"),
+    _verbs_instructions("post_send_list16", operations=16),
+    _verbs_instructions("post_recv"),
+    _verbs_instructions("poll_empty"),
+    _verbs_instructions("poll_1"),
+    _verbs_instructions("poll_16", operations=16),
+)
