@@ -15,6 +15,7 @@ from .progress import say
 from .task import ControlDirectory, Task
 
 CONSOLE_LINES_SHOWN = 60
+REPORT_SECONDS = 10
 
 
 class RunningGuest:
@@ -47,7 +48,8 @@ class RunningGuest:
         self._process: subprocess.Popen | None = None
 
     def __enter__(self) -> "RunningGuest":
-        guest_ends = [] if self._interactive else [self._forward(1), self._forward(2)]
+        self._report_request, report_port = socket.socketpair()
+        guest_ends = [report_port] if self._interactive else [report_port, self._forward(1), self._forward(2)]
         machine = replace(self._machine, ports=[end.fileno() for end in guest_ends])
         # QEMU dies with us even if we are killed outright. In a session of its own, it does not get the terminal's
         # Ctrl-C: we do, and end it in good order. An interactive one must stay in ours to be able to read the terminal.
@@ -68,6 +70,7 @@ class RunningGuest:
 
     def __exit__(self, *_) -> None:
         self.kill()
+        self._report_request.close()
         self._scratch.cleanup()
 
     def _forward(self, target: int) -> socket.socket:
@@ -99,13 +102,27 @@ class RunningGuest:
         for forwarder in self._forwarders:
             forwarder.join()
 
+    def show_processes(self) -> None:
+        """Asks the guest, if it still listens, what its programs are doing, and prints the answer."""
+        self._report_request.sendall(b"report\n")
+        deadline = time.monotonic() + REPORT_SECONDS
+        while self.control.processes is None and not self.has_ended and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if self.control.processes is None:
+            say(f"{self.label} does not say what its programs are doing")
+        else:
+            self._show("what its programs are doing", self.control.processes.splitlines())
+
     def show_console(self) -> None:
         """Prints the end of the guest's console, and what QEMU complained about, for somebody to find out why."""
-        for title, path in (("QEMU said", self._qemu_errors), ("the console's last lines", self._console_log)):
+        for title, path in (("what QEMU said", self._qemu_errors), ("the console's last lines", self._console_log)):
             try:
                 lines = path.read_text(errors="replace").replace("\r", "").splitlines()
             except OSError:
                 lines = []
             if lines:
-                say(f"{self.label}: {title}:")
-                print(*(f"    {line}" for line in lines[-CONSOLE_LINES_SHOWN:]), sep="\n", file=sys.stderr, flush=True)
+                self._show(title, lines[-CONSOLE_LINES_SHOWN:])
+
+    def _show(self, title: str, lines: list[str]) -> None:
+        say(f"{self.label}: {title}:")
+        print(*(f"    {line}" for line in lines), sep="\n", file=sys.stderr, flush=True)

@@ -34,6 +34,10 @@ def run_to_end(
         if permitted and on_tick:
             on_tick(guests)
         if time.monotonic() > deadline:
+            for guest in guests:
+                if not guest.has_ended:
+                    say(f"{guest.label} has used up its time of {time_limit:g} s")
+                    guest.show_processes()
             return False
         time.sleep(TICK_SECONDS)
     for guest in guests:
@@ -50,8 +54,8 @@ def verdict(guest: RunningGuest, in_time: bool, time_limit: float, allow_kernel_
     """The exit code for one guest; says why if it is not the command's own."""
     status = guest.control.status
     if status is None and not in_time:
-        say(f"{guest.label} was ended by the time limit of {time_limit:g} s")
         guest.show_console()
+        say(f"{guest.label} was ended by the time limit of {time_limit:g} s")
         return EXIT_TIMEOUT
     if status is None:
         if guest.output_is_closed:

@@ -28,7 +28,7 @@ def _build(kernel: Kernel, into: Path) -> None:
             source = _unpack_siw_source(kernel, scratch)
             run_quietly(
                 [program("make"), "-C", str(headers), f"M={source}", f"-j{os.cpu_count()}",
-                 "CONFIG_RDMA_SIW=m", "modules"],
+                 "CONFIG_RDMA_SIW=m", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
                 "building siw",
             )
             run_quietly([program("strip"), "-g", str(source / "siw.ko")], "stripping siw")

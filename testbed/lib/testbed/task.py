@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 INSIDE = Path(__file__).resolve().parents[2] / "inside"
-SCRIPTS = ["start", "network", "wire"]
+SCRIPTS = ["start", "network", "wire", "report"]
 
 # The words with which the kernel reports its own bugs. Anchored to how it prints them, because it also logs harmless
 # lines about user programs that happen to contain similar words.
@@ -69,6 +69,11 @@ class ControlDirectory:
     def failure(self) -> str | None:
         """Why the guest could not be set up."""
         return self._read("failure")
+
+    @property
+    def processes(self) -> str | None:
+        """What the guest's programs were doing when the host asked."""
+        return self._read("processes")
 
     def kernel_warnings(self) -> list[str]:
         """The kernel's reports of its own bugs, with the lines that follow each."""
