@@ -1,0 +1,39 @@
+#pragma once
+
+// capability: what a test may need of a device, and what not every device has.
+
+#include <cstdint>
+#include <string_view>
+
+namespace rdmaxx::device_tests {
+
+enum class capability : std::uint8_t {
+  manual_connection,         ///< queue pairs are connected by modify; iWARP needs rdma_cm
+  self_connection,           ///< a queue pair can be connected to itself
+  uc,                        ///< unreliable connected queue pairs
+  ud,                        ///< datagram queue pairs
+  atomics,                   ///< compare-and-swap, fetch-and-add
+  immediate_data,            ///< SEND and WRITE with immediate data
+  inline_data,               ///< requests that carry their bytes
+  several_read_elements,     ///< a READ scatters into more than one element
+  resize_cq,                 ///< completion queues change their capacity
+  solicited_events,          ///< events for solicited completions only
+  receiver_not_ready,        ///< a sender is told that the peer has no receive, and retries
+  remote_error_reports,      ///< the requester of a refused WRITE is told
+  read_error_reports,        ///< the requester of a refused READ is told
+  retry_limit,               ///< a silent peer ends in an error completion
+  truthful_state,            ///< query tells the state of a queue pair
+  too_long_error,            ///< a message longer than the receive fails at the receiver
+  send_queue_drained_event,  ///< the transition to SQD raises an event
+  cq_overflow_event,         ///< an overflowing completion queue raises an event
+  ip_gids,                   ///< the GID table holds the netdev's IP addresses
+  ipv6_gids,                 ///< … an IPv6 one among them that is not link-local
+  pkeys,                     ///< the port has a P_Key table
+  refuses_posts_by_state,    ///< posting in a state that does not allow it fails at once
+  local_write_enforced,      ///< a receive into memory that is not writable fails
+};
+
+/// The capability in words that fit after "the device lacks".
+[[nodiscard]] std::string_view describe(capability what) noexcept;
+
+}  // namespace rdmaxx::device_tests

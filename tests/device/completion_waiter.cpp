@@ -1,0 +1,67 @@
+#include "completion_waiter.hpp"
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace rdmaxx::device_tests {
+
+namespace {
+
+std::string list_of(const std::vector<work_completion>& completions) {
+  std::string text;
+  for (const auto& completion : completions) text += "\n  " + describe(completion);
+  return text.empty() ? " nothing" : text;
+}
+
+}  // namespace
+
+void detail::give_up(const char* what) {
+  throw std::runtime_error(fmt::format("waited {} s in vain for {}", patience.count(), what));
+}
+
+std::vector<work_completion> wait_for(const completion_queue& cq, std::size_t count) {
+  std::vector<work_completion> found;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::array<work_completion, 16> room;
+  while (found.size() < count) {
+    const auto some =
+        cq.poll(std::span(room).first(std::min(room.size(), count - found.size()))).value();
+    found.insert(found.end(), some.begin(), some.end());
+    if (!some.empty()) continue;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw std::runtime_error(fmt::format("waited {} s for {} completions and got:{}",
+                                           patience.count(), count, list_of(found)));
+    }
+    std::this_thread::yield();
+  }
+  return found;
+}
+
+work_completion wait_for_one(const completion_queue& cq) { return wait_for(cq, 1).front(); }
+
+std::vector<work_completion> wait_for_successes(const completion_queue& cq, std::size_t count) {
+  auto found = wait_for(cq, count);
+  for (const auto& completion : found) {
+    if (!completion) throw exception(completion.error());
+  }
+  return found;
+}
+
+work_completion wait_for_success(const completion_queue& cq) {
+  return wait_for_successes(cq, 1).front();
+}
+
+std::vector<work_completion> completions_in(const completion_queue& cq) {
+  std::vector<work_completion> found;
+  std::array<work_completion, 16> room;
+  for (auto some = cq.poll(room).value(); !some.empty(); some = cq.poll(room).value()) {
+    found.insert(found.end(), some.begin(), some.end());
+  }
+  return found;
+}
+
+}  // namespace rdmaxx::device_tests
