@@ -223,7 +223,8 @@ def _parser() -> argparse.ArgumentParser:
                      help="set a variable for the command, or pass on one from here; may be repeated. Passed on "
                           "without asking: PATH, HOME, LANG, TERM and the like, RDMAXX_*, GTEST_*, *SAN_OPTIONS")
     run.add_argument("--timeout", type=_seconds, metavar="SECONDS",
-                     help="end a guest that takes longer, boot included; 0 for no limit (default: 900)")
+                     help="end a guest whose command takes longer, and show what it was doing; 0 for no limit "
+                          "(default: 900)")
     run.add_argument("--allow-kernel-warnings", action="store_true",
                      help="do not fail because the guest's kernel reported a bug")
     run.add_argument("--verbose", action="store_true", help="say what is going on, and when")

@@ -86,7 +86,7 @@ def _task(
 def _worst_verdict(request: Request, guests: list[RunningGuest], in_time: bool) -> int:
     """The first exit code that is not zero; a guest that was meant to die has none."""
     codes = [
-        verdict(guest, in_time, request.time_limit, request.allow_kernel_warnings)
+        verdict(guest, in_time, request.allow_kernel_warnings)
         for guest in guests
         if not guest.was_sacrificed
     ]

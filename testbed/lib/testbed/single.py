@@ -14,17 +14,19 @@ from .task import Task
 
 
 def run_single(request: Request, machine: Machine) -> int:
-    with RunningGuest(machine, _task(request, machine, "command")) as guest:
-        in_time = run_to_end([guest], request.time_limit, verbose=request.verbose)
-        guest.kill()
-        return verdict(guest, in_time, request.time_limit, request.allow_kernel_warnings)
+    return _run(request, machine, "command")
 
 
 def run_shell(request: Request, machine: Machine) -> int:
-    with _terminal_restored(), RunningGuest(machine, _task(request, machine, "shell"), interactive=True) as guest:
+    with _terminal_restored():
+        return _run(request, machine, "shell")
+
+
+def _run(request: Request, machine: Machine, mode: str) -> int:
+    with RunningGuest(machine, _task(request, machine, mode), interactive=mode == "shell") as guest:
         in_time = run_to_end([guest], request.time_limit, verbose=request.verbose)
         guest.kill()
-        return verdict(guest, in_time, request.time_limit, request.allow_kernel_warnings)
+        return verdict(guest, in_time, request.allow_kernel_warnings)
 
 
 def _task(request: Request, machine: Machine, mode: str) -> Task:
