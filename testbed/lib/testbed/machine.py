@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .host_clock import counter_frequency_khz
 from .packages import program
 
 # mitigations=off and nokaslr: nothing to protect here, and both cost time under emulation.
@@ -79,8 +80,13 @@ class Machine:
         return [*self.ports, *(card.cable for card in self.cards)]
 
     def _kernel_arguments(self) -> str:
-        emulated = EMULATED_KERNEL_ARGUMENTS if self.accelerator == "tcg" else ""
-        return " ".join(filter(None, [KERNEL_ARGUMENTS, emulated, self.extra_kernel_arguments]))
+        arguments = [KERNEL_ARGUMENTS, self.extra_kernel_arguments]
+        if self.accelerator == "tcg":
+            arguments.append(EMULATED_KERNEL_ARGUMENTS)
+            frequency = counter_frequency_khz()
+            if frequency is not None:
+                arguments.append(f"tsc_early_khz={frequency}")
+        return " ".join(filter(None, arguments))
 
     def _share_options(self) -> list[str]:
         options = []

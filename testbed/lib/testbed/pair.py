@@ -12,13 +12,17 @@ from .machine import Machine, NetworkCard
 from .progress import say
 from .request import Request
 from .running_guest import RunningGuest
-from .session import run_to_end, verdict
+from .session import Outcome, boot_until_it_works, run_to_end, verdict
 from .task import Task
 
 KILL_FILE = "kill-peer"
 
 
 def run_pair(request: Request, machine: Machine) -> int:
+    return boot_until_it_works(lambda is_last: _attempt(request, machine, is_last))
+
+
+def _attempt(request: Request, machine: Machine, is_last: bool) -> int | None:
     with ExitStack() as stack:
         shared = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rdmaxx-testbed-shared.")))
         # One cable for rxe and one for siw. Datagrams keep the frames apart, and sending to a dead guest loses them,
@@ -36,10 +40,11 @@ def run_pair(request: Request, machine: Machine) -> int:
         for cable in cables:
             for end in cable:
                 end.close()
-        in_time = run_to_end(guests, request.time_limit, PeerKiller(request, shared), verbose=request.verbose)
+        outcome = run_to_end(guests, request.time_limit, PeerKiller(request, shared), verbose=request.verbose)
         for guest in guests:
             guest.kill()
-        return _worst_verdict(request, guests, in_time)
+        code = _worst_verdict(request, guests, outcome)
+        return None if outcome is Outcome.BOOT_FAILED and not is_last else code
 
 
 class PeerKiller:
@@ -83,10 +88,10 @@ def _task(
     )
 
 
-def _worst_verdict(request: Request, guests: list[RunningGuest], in_time: bool) -> int:
+def _worst_verdict(request: Request, guests: list[RunningGuest], outcome: Outcome) -> int:
     """The first exit code that is not zero; a guest that was meant to die has none."""
     codes = [
-        verdict(guest, in_time, request.allow_kernel_warnings)
+        verdict(guest, outcome, request.allow_kernel_warnings)
         for guest in guests
         if not guest.was_sacrificed
     ]

@@ -90,15 +90,10 @@ class RunningGuest:
         return any(forwarder.target_is_closed for forwarder in self._forwarders)
 
     def kill(self) -> None:
-        """Ends the guest at once, as a power cut would."""
+        """Ends the guest at once, as a power cut would, if it has not ended yet; then all its output is here."""
         if not self.has_ended:
             self._process.kill()
             self._process.wait()
-        for forwarder in self._forwarders:
-            forwarder.join(timeout=5)
-
-    def wait(self) -> None:
-        self._process.wait()
         for forwarder in self._forwarders:
             forwarder.join()
 

@@ -1,5 +1,6 @@
 """Guests from the moment they start until there is an exit code: waiting, time limit, verdict."""
 
+import enum
 import sys
 import time
 from collections.abc import Callable
@@ -10,6 +11,27 @@ from .running_guest import RunningGuest
 
 TICK_SECONDS = 0.05
 BOOT_SECONDS = 240  # usually 5 to 10; a host that is very busy can make it minutes
+BOOT_ATTEMPTS = 3
+
+
+class Outcome(enum.Enum):
+    ENDED = "the guests have ended"
+    OUT_OF_TIME = "the time limit was exceeded"
+    BOOT_FAILED = "a guest died before any command had started"
+
+
+def boot_until_it_works(attempt: Callable[[bool], int | None]) -> int:
+    """Calls attempt(is_last) until it returns an exit code instead of None, which means that the boot failed.
+
+    The emulator has a rare race, seen only on very busy hosts: a guest's kernel patches its own code while booting
+    and then trips over the old one. No command has run by then, so trying again is harmless.
+    """
+    for number in range(1, BOOT_ATTEMPTS + 1):
+        code = attempt(number == BOOT_ATTEMPTS)
+        if code is not None:
+            return code
+        say("booting once more")
+    return EXIT_TESTBED
 
 
 def run_to_end(
@@ -17,8 +39,8 @@ def run_to_end(
     time_limit: float,
     on_tick: Callable[[list[RunningGuest]], None] | None = None,
     verbose: bool = False,
-) -> bool:
-    """Lets the commands start as soon as all guests are up; False if the time limit ended them.
+) -> Outcome:
+    """Lets the commands start as soon as all guests are up, and waits for the guests to end.
 
     The limit is the commands' alone, so that a test has as much time on a slow machine as on a fast one.
     """
@@ -32,8 +54,6 @@ def run_to_end(
             deadline = time.monotonic() + time_limit if time_limit else float("inf")
             if verbose:
                 say(f"the commands start, {time.monotonic() - guests[0].started_at:.1f} s after QEMU")
-        if not permitted and any(guest.has_ended for guest in guests):
-            _kill_all(guests)  # the others would wait for it forever
         if any(guest.output_is_closed for guest in guests):
             _kill_all(guests)
         if permitted and on_tick:
@@ -43,11 +63,13 @@ def run_to_end(
                 if not guest.has_ended:
                     say(f"{guest.label} has used up its time of {time_limit if permitted else BOOT_SECONDS:g} s")
                     guest.show_processes()
-            return False
+            return Outcome.OUT_OF_TIME
+        if not permitted and any(guest.has_ended for guest in guests):
+            break  # the others would wait for it forever
         time.sleep(TICK_SECONDS)
-    for guest in guests:
-        guest.wait()
-    return True
+    if permitted or any(guest.control.failure or guest.output_is_closed for guest in guests):
+        return Outcome.ENDED
+    return Outcome.BOOT_FAILED
 
 
 def _kill_all(guests: list[RunningGuest]) -> None:
@@ -55,10 +77,10 @@ def _kill_all(guests: list[RunningGuest]) -> None:
         guest.kill()
 
 
-def verdict(guest: RunningGuest, in_time: bool, allow_kernel_warnings: bool) -> int:
+def verdict(guest: RunningGuest, outcome: Outcome, allow_kernel_warnings: bool) -> int:
     """The exit code for one guest; says why if it is not the command's own."""
     status = guest.control.status
-    if status is None and not in_time:
+    if status is None and outcome is Outcome.OUT_OF_TIME:
         guest.show_console()
         say(f"{guest.label} was ended by the time limit")
         return EXIT_TIMEOUT

@@ -9,7 +9,7 @@ from .addresses import as_environment, guest_addresses, wire_addresses
 from .machine import Machine
 from .request import Request
 from .running_guest import RunningGuest
-from .session import run_to_end, verdict
+from .session import Outcome, boot_until_it_works, run_to_end, verdict
 from .task import Task
 
 
@@ -23,17 +23,20 @@ def run_shell(request: Request, machine: Machine) -> int:
 
 
 def _run(request: Request, machine: Machine, mode: str) -> int:
-    with RunningGuest(machine, _task(request, machine, mode), interactive=mode == "shell") as guest:
-        in_time = run_to_end([guest], request.time_limit, verbose=request.verbose)
-        guest.kill()
-        return verdict(guest, in_time, request.allow_kernel_warnings)
+    def attempt(is_last: bool) -> int | None:
+        with RunningGuest(machine, _task(request, machine, mode), interactive=mode == "shell") as guest:
+            outcome = run_to_end([guest], request.time_limit, verbose=request.verbose)
+            guest.kill()
+            code = verdict(guest, outcome, request.allow_kernel_warnings)
+            return None if outcome is Outcome.BOOT_FAILED and not is_last else code
+
+    return boot_until_it_works(attempt)
 
 
 def _task(request: Request, machine: Machine, mode: str) -> Task:
     addresses = guest_addresses(1)
     if request.wire:
         addresses |= wire_addresses()
-    terminal = os.get_terminal_size(sys.stdin.fileno()) if mode == "shell" else os.terminal_size((80, 24))
     return Task(
         command=request.command,
         environment=request.environment
@@ -49,10 +52,15 @@ def _task(request: Request, machine: Machine, mode: str) -> Task:
             "wire": "yes" if request.wire else "no",
             "loss": f"{request.loss_percent:g}",
             "delay": f"{request.delay_ms:g}",
-            "terminal_rows": str(terminal.lines),
-            "terminal_columns": str(terminal.columns),
-        },
+        }
+        | (_terminal_size() if mode == "shell" else {}),
     )
+
+
+def _terminal_size() -> dict[str, str]:
+    size = os.get_terminal_size(sys.stdin.fileno())
+    # A terminal that does not know its size says 0, which confuses programs.
+    return {"terminal_rows": str(size.lines or 24), "terminal_columns": str(size.columns or 80)}
 
 
 @contextmanager
