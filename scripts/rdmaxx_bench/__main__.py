@@ -1,9 +1,8 @@
 import argparse
-import sys
 from fnmatch import fnmatchcase
 
 from rdmaxx_bench import registry, report, runners
-from rdmaxx_project import presets, progress
+from rdmaxx_project import presets, processes, progress
 
 DESCRIPTION = """\
 Measures rdmaxx beside its peers, in the same run and on the same machine, and prints one table.
@@ -51,4 +50,4 @@ def _measure(benchmark: registry.Benchmark) -> report.Measurement:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    processes.end_cleanly(main)

@@ -4,9 +4,11 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from rdmaxx_project.repository import ROOT
 
@@ -63,6 +65,20 @@ def run(
         _kill(process)
         _running.discard(process)
     return TIMED_OUT if timed_out.is_set() else status
+
+
+def end_cleanly(main: Callable[[], int]) -> NoReturn:
+    """Exits with what `main` returns; if somebody ends us before, everything we started ends as well."""
+
+    def interrupted(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    try:
+        sys.exit(main())
+    finally:
+        stop_all()
 
 
 def stop_all() -> None:

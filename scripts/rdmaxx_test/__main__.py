@@ -1,6 +1,7 @@
 import sys
 
+from rdmaxx_project import processes
 from rdmaxx_test.command_line import parse
 from rdmaxx_test.session import Session
 
-sys.exit(Session(parse(sys.argv[1:])).run())
+processes.end_cleanly(lambda: Session(parse(sys.argv[1:])).run())

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rdmaxx_project import presets, processes, progress
-from rdmaxx_project.repository import BUILD
+from rdmaxx_project.repository import BUILD, ROOT
 from rdmaxx_test import lane_runs, plan, summary, testbed_selftest
 from rdmaxx_test.checks import Check
 from rdmaxx_test.command_line import Request
@@ -41,7 +41,8 @@ class Session:
         reports = self._run_all()
         tests = [test for report in reports for test in report.tests]
         progress.line(f"took {time.monotonic() - started:.0f} s; logs are in {self._out}\n")
-        print(summary.render(tests, reports, self._columns()), flush=True)
+        rendered = summary.render(tests, reports, self._columns())
+        print(rendered.replace(f"{ROOT}/", ""), flush=True)
         failed = any(test.outcome is Outcome.FAILED for test in tests)
         return 1 if failed or not tests else 0
 

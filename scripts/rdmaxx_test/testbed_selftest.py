@@ -1,6 +1,7 @@
 """Runs testbed/selftest, the testbed's test of itself, and reads its `ok NAME` / `FAILED NAME` lines."""
 
 import re
+import textwrap
 import time
 from pathlib import Path
 
@@ -30,17 +31,9 @@ def run(out: Path, *, full: bool, verbose: bool) -> LaneReport:
 
 
 def read(output: str, status: int) -> list[Test]:
-    tests = []
-    since_last: list[str] = []
-    for line in output.splitlines():
-        result = re.match(r"(ok|FAILED) +(\S.*)", line)
-        if not result:
-            since_last.append(line)
-            continue
-        failed = result[1] == "FAILED"
-        message = "\n".join(since_last[-25:]) if failed else ""
-        tests.append(_test(result[2].strip(), message, failed))
-        since_last = []
+    """A result may be followed by how long it took; below a failure stands its reason, indented."""
+    steps = re.findall(r"^(ok|FAILED) +(.+?)(?: \(\d+ s\))?$((?:\n .*)*)", output, re.MULTILINE)
+    tests = [_test(name, textwrap.dedent(reason.strip("\n")), word == "FAILED") for word, name, reason in steps]
     if status != 0 and not any(test.outcome is Outcome.FAILED for test in tests):
         ending = "\n".join(output.splitlines()[-25:])
         tests.append(_test("testbed selftest did not finish", f"exit status {status}\n{ending}", True))

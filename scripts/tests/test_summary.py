@@ -29,9 +29,10 @@ class Summary(unittest.TestCase):
 
 class TestbedSelftest(unittest.TestCase):
     def test_lines_become_results(self):
-        good, bad = testbed_selftest.read("ok boots\nsome output\nFAILED has siw\n", 1)
+        output = "ok boots (7 s)\nFAILED has siw (3 s)\n    no such device\n    rxe0\n"
+        good, bad = testbed_selftest.read(output, 1)
         self.assertEqual((good.name, good.outcome), ("boots", Outcome.PASSED))
-        self.assertEqual((bad.name, bad.outcome, bad.message), ("has siw", Outcome.FAILED, "some output"))
+        self.assertEqual((bad.name, bad.outcome, bad.message), ("has siw", Outcome.FAILED, "no such device\nrxe0"))
 
     def test_an_early_end_is_a_failure(self):
         self.assertEqual([t.outcome for t in testbed_selftest.read("", 2)], [Outcome.FAILED])

@@ -18,7 +18,7 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         presets.build("dev", TARGET, keep_going=True)
     except presets.BuildFailure as failure:
         problems = by_header(failure.output)
-    names = [str(path.relative_to(repository.ROOT / "include")) for path in headers]
+    names = [str(path.relative_to(repository.ROOT / "include/rdmaxx").with_suffix("")) for path in headers]
     if not problems.keys() <= set(names):
         yield Finding("build", "\n".join(problems.values()))
     for name in names:
@@ -30,7 +30,7 @@ def by_header(output: str) -> dict[str, str]:
     """Splits Ninja's output at its failed steps; '' holds what belongs to no header."""
     found = {}
     for step in re.split(r"^(?=FAILED: )", output, flags=re.MULTILINE):
-        named = re.match(rf"FAILED: \S*{TARGET}\.dir/(\S+)\.cpp\.o", step)
+        named = re.match(rf"FAILED: \S*{TARGET}\.dir/rdmaxx/(\S+)\.hpp\.cpp\.o", step)
         if named:
             found[named[1]] = step
         elif step.startswith("FAILED: ") or not found:
