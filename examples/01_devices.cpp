@@ -35,9 +35,9 @@ int main() {
   try {
     const auto devices = rdmaxx::devices().value();
     for (const auto& device : devices) print(device);
-    if (devices.empty()) {
-      // To have none is no failure of devices(); asking for one is, and the error knows what to do.
-      fmt::print("no RDMA devices; {}\n", rdmaxx::pick_device().error().hint());
+    // To have none is no failure of devices(); to ask for one is, and the error knows what to do.
+    if (const auto choice = rdmaxx::pick_device(); devices.empty() && !choice) {
+      fmt::print("no RDMA devices; {}\n", choice.error().hint());
     }
     return EXIT_SUCCESS;
   } catch (const std::exception& failure) {
