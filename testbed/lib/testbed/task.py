@@ -37,7 +37,6 @@ class ControlDirectory:
     def write(self, task: Task) -> None:
         for script in SCRIPTS:
             shutil.copy(INSIDE / script, self.path)
-            (self.path / script).chmod(0o755)
         self._write_list("command", task.command)
         self._write_list("environment", [f"{name}={value}" for name, value in task.environment.items()])
         self._write_list("shared-directories", [str(directory) for directory in task.shared_directories])
