@@ -1,12 +1,13 @@
 #include <rdmaxx/core/check.hpp>
 
 #include <cerrno>
+#include <limits>
 
 namespace rdmaxx::inline v0 {
 
 int errno_of(int rc) noexcept {
   if (rc >= 0) return rc;
-  if (rc < -1) return -rc;
+  if (rc < -1) return rc != std::numeric_limits<int>::min() ? -rc : EIO;
   // A library that forgets to set errno must not turn its failure into success.
   return errno != 0 ? errno : EIO;
 }

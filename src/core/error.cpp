@@ -96,8 +96,8 @@ error& error::operator=(const error& other) noexcept {
   return *this;
 }
 
-void error::release() noexcept {
-  if (detail_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete detail_;
+void error::release(const detail* shared) noexcept {
+  if (shared->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete shared;
 }
 
 // A null detail means that its allocation failed (or that the error was moved from).

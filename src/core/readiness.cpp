@@ -22,10 +22,15 @@ int remaining_ms(clock::time_point deadline) {
 
 }  // namespace
 
+clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept {
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
+  return clock::now() + std::clamp(timeout, std::chrono::milliseconds::zero(), longest);
+}
+
 result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout) {
-  // Bounded, because now() + milliseconds::max() overflows.
-  const auto bound = std::chrono::hours(24 * 365);
-  const auto deadline = clock::now() + (timeout ? std::min<clock::duration>(*timeout, bound) : bound);
+  // poll() ignores negative descriptors: it would wait for nothing, perhaps for ever.
+  if (fd < 0) return errno_error("poll", EBADF);
+  const auto deadline = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
   for (;;) {
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, timeout ? remaining_ms(deadline) : -1);

@@ -125,7 +125,8 @@ std::string describe(const async_event& event) {
   std::string text(describe(event.type()));
   if (const auto port = event.port()) text += fmt::format(" on port {}", *port);
   if (const auto number = event.queue_pair_number()) text += fmt::format(" on queue pair {:#x}", number->value());
-  return text + fmt::format(" of {}", event.context().device_name());
+  if (event.context()) text += fmt::format(" of {}", event.context().device_name());
+  return text;
 }
 
 result<async_event_queue> context::async_events() const {
@@ -153,6 +154,9 @@ result<std::optional<async_event>> async_event_queue::wait(std::optional<std::ch
   return wait_for_event(fd(), timeout, [this] { return try_get(); });
 }
 
-std::string describe(const async_event_queue& events) { return fmt::format("async_event_queue fd {}", events.fd()); }
+std::string describe(const async_event_queue& events) {
+  if (!events) return "async_event_queue (empty)";
+  return fmt::format("async_event_queue fd {}", events.fd());
+}
 
 }  // namespace rdmaxx::inline v0

@@ -65,8 +65,8 @@ result<void> completion_queue::resize(std::uint32_t capacity) const {
   return {};
 }
 
-error completion_queue::poll_failed(int rc) const {
-  return errno_error(fmt::format("ibv_poll_cq({})", context().device_name()), errno_of(rc), {},
+error poll_result::error() const {
+  return errno_error("ibv_poll_cq", errno_of(count_), {},
                      "the completion queue is broken: see the device's asynchronous events");
 }
 

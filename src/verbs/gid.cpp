@@ -20,10 +20,12 @@ gid::gid(const ibv_gid& native) noexcept { std::memcpy(raw_.data(), native.raw, 
 
 result<gid> gid::parse(std::string_view text) {
   const std::string terminated(text);
+  // inet_pton would read only the part before a zero byte.
+  const bool whole = !text.contains('\0');
   std::array<std::uint8_t, 16> raw{};
-  if (inet_pton(AF_INET6, terminated.c_str(), raw.data()) == 1) return gid(raw);
+  if (whole && inet_pton(AF_INET6, terminated.c_str(), raw.data()) == 1) return gid(raw);
   std::ranges::copy(ipv4_prefix, raw.begin());
-  if (inet_pton(AF_INET, terminated.c_str(), raw.data() + ipv4_prefix.size()) == 1) return gid(raw);
+  if (whole && inet_pton(AF_INET, terminated.c_str(), raw.data() + ipv4_prefix.size()) == 1) return gid(raw);
   return misuse_error("gid::parse", fmt::format("\"{}\" is neither an IPv4 nor an IPv6 address", text),
                       "write 10.0.0.7, fe80::1 or ::ffff:10.0.0.7");
 }

@@ -110,15 +110,16 @@ error queue_pair::post_failed(int rc, const ibv_recv_wr& request, std::optional<
                  state, position);
 }
 
-error queue_pair::post_failed(int rc, const send_list& list, const ibv_send_wr* refused_one) const {
-  // A driver that failed before looking at any request may leave the pointer alone.
-  const auto* const request = refused_one != nullptr ? refused_one : list.chain();
-  return post_failed(rc, *request, list.position(request));
+// The slots of a list are an array. A driver that failed before it looked at any request may leave
+// `refused_one` null.
+error queue_pair::post_failed(int rc, const ibv_send_wr* list, const ibv_send_wr* refused_one) const {
+  const auto* const request = refused_one != nullptr ? refused_one : list;
+  return post_failed(rc, *request, static_cast<std::size_t>(request - list));
 }
 
-error queue_pair::post_failed(int rc, const recv_list& list, const ibv_recv_wr* refused_one) const {
-  const auto* const request = refused_one != nullptr ? refused_one : list.chain();
-  return post_failed(rc, *request, list.position(request));
+error queue_pair::post_failed(int rc, const ibv_recv_wr* list, const ibv_recv_wr* refused_one) const {
+  const auto* const request = refused_one != nullptr ? refused_one : list;
+  return post_failed(rc, *request, static_cast<std::size_t>(request - list));
 }
 
 }  // namespace rdmaxx::inline v0

@@ -63,7 +63,7 @@ class [[nodiscard]] error {
     return *this;
   }
   ~error() {
-    if (detail_ != nullptr) release();
+    if (detail_ != nullptr) release(detail_);
   }
 
   [[nodiscard]] std::string_view operation() const noexcept;
@@ -89,7 +89,9 @@ class [[nodiscard]] error {
  private:
   struct detail;
 
-  void release() noexcept;
+  // Static: a member would take the address of this object, and the compiler could no longer keep a
+  // result<T> in registers.
+  [[gnu::cold]] static void release(const detail* shared) noexcept;
 
   const detail* detail_;
 };

@@ -12,6 +12,9 @@ namespace rdmaxx::inline v0 {
 /// A wait of this length lasts until the event comes.
 inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
 
+/// `timeout` from now. A year stands for all that is longer: now() + milliseconds::max() would overflow.
+[[nodiscard]] std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept;
+
 /// True when `fd` is readable, false when the time is over. Signals do not end the wait.
 [[nodiscard]] result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout);
 
@@ -21,15 +24,15 @@ inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt
 template <class TryGet>
 [[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout, TryGet try_get)
     -> decltype(try_get()) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto deadline = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
   for (;;) {
     auto event = try_get();
     if (!event.has_value() || event->has_value()) return event;
     auto left = timeout;
     if (timeout) {
-      const auto passed = std::chrono::steady_clock::now() - start;
-      if (passed >= *timeout) return event;
-      left = std::chrono::ceil<std::chrono::milliseconds>(*timeout - passed);
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= deadline) return event;
+      left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
     }
     RDMAXX_TRY(wait_readable(fd, left));
   }

@@ -93,6 +93,7 @@ class async_event_queue {
  public:
   async_event_queue() noexcept = default;
 
+  explicit operator bool() const noexcept { return static_cast<bool>(context_); }
   [[nodiscard]] int fd() const noexcept { return context_.native()->async_fd; }
   [[nodiscard]] result<std::optional<async_event>> try_get() const;
   /// The next event, or nothing when the time is over.

@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include <infiniband/verbs.h>
 
@@ -32,6 +34,38 @@ struct completion_queue_config {
 enum class notify : std::uint8_t { any, solicited };
 [[nodiscard]] std::string_view describe(notify kind) noexcept;
 
+/// What a poll brought: behaves like result<std::span<work_completion>>.
+///
+/// A result<T> keeps its error beside the value, in memory; polling is too hot for that. This is a pointer
+/// and the C return code, in registers, and the error is made only when it is asked for.
+class [[nodiscard]] poll_result {
+ public:
+  poll_result(work_completion* first, int count) noexcept : first_(first), count_(count) {}
+
+  [[nodiscard]] bool has_value() const noexcept { return count_ >= 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+  /// The completions; only if has_value().
+  [[nodiscard]] std::span<work_completion> operator*() const noexcept {
+    return {first_, static_cast<std::size_t>(count_)};
+  }
+  [[nodiscard]] std::span<work_completion> value() const {
+    if (!has_value()) [[unlikely]] detail::throw_error(error());
+    return **this;
+  }
+  /// Why the poll failed; only if not has_value().
+  [[nodiscard]] rdmaxx::error error() const;
+
+  operator result<std::span<work_completion>>() const {  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+    if (!has_value()) [[unlikely]] return error();
+    return **this;
+  }
+
+ private:
+  work_completion* first_;
+  int count_;  ///< negative: the C call's failure
+};
+static_assert(std::is_trivially_copyable_v<poll_result> && sizeof(poll_result) == 2 * sizeof(void*));
+
 class completion_queue : public shared_handle<ibv_cq> {
  public:
   completion_queue() noexcept = default;
@@ -43,10 +77,8 @@ class completion_queue : public shared_handle<ibv_cq> {
 
   /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part that was
   /// filled. Never waits.
-  [[nodiscard]] result<std::span<work_completion>> poll(std::span<work_completion> into) const {
-    const int count = ibv_poll_cq(native(), static_cast<int>(into.size()), into.data());
-    if (count >= 0) [[likely]] return into.first(static_cast<std::size_t>(count));
-    return poll_failed(count);
+  [[nodiscard]] poll_result poll(std::span<work_completion> into) const noexcept {
+    return {into.data(), ibv_poll_cq(native(), static_cast<int>(into.size()), into.data())};
   }
 
   /// Arms the queue: the next completion (or solicited one) raises one event on its channel. Completions
@@ -63,7 +95,6 @@ class completion_queue : public shared_handle<ibv_cq> {
   friend struct detail::handle_access;
   using shared_handle::shared_handle;
 
-  [[nodiscard, gnu::cold]] error poll_failed(int rc) const;
   [[nodiscard, gnu::cold]] error notify_failed(int rc) const;
 };
 [[nodiscard]] std::string describe(const completion_queue& cq);

@@ -153,7 +153,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(native(), list.chain(), &refused);
     if (rc == 0) [[likely]] return {};
-    return post_failed(rc, list, refused);
+    return post_failed(rc, list.chain(), refused);
   }
 
   [[nodiscard]] result<void> post(const recv_list& list) const {
@@ -161,7 +161,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     ibv_recv_wr* refused = nullptr;
     const int rc = ibv_post_recv(native(), list.chain(), &refused);
     if (rc == 0) [[likely]] return {};
-    return post_failed(rc, list, refused);
+    return post_failed(rc, list.chain(), refused);
   }
 
   // ── end ───────────────────────────────────────────────────────────────────────────────────────────
@@ -182,8 +182,8 @@ class queue_pair : public unique_handle<ibv_qp> {
 
   [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr& request, std::optional<std::size_t> position = {}) const;
   [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr& request, std::optional<std::size_t> position = {}) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const send_list& list, const ibv_send_wr* refused) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const recv_list& list, const ibv_recv_wr* refused) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr* list, const ibv_send_wr* refused) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr* list, const ibv_recv_wr* refused) const;
 
   std::uint32_t max_inline_ = 0;
 };

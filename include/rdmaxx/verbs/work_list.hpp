@@ -94,9 +94,6 @@ class work_list {
     static_cast<Native&>(next_[-1]).next = nullptr;
     return first_;
   }
-  [[nodiscard]] std::size_t position(const Native* request) const noexcept {
-    return static_cast<std::size_t>(request - static_cast<const Native*>(first_));
-  }
 
   slot* first_;
   slot* next_;

@@ -169,14 +169,14 @@ inline void fill(ibv_send_wr& out, const write_wr& request, std::uint32_t max_in
 inline void fill(ibv_send_wr& out, const read_wr& request, std::uint32_t) noexcept {
   fill_common(out, request.id, request.into);
   out.opcode = IBV_WR_RDMA_READ;
-  out.send_flags = request.flags.bits();
+  out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
   out.wr.rdma = {.remote_addr = request.from.address, .rkey = request.from.key.value()};
 }
 
 inline void fill(ibv_send_wr& out, const cas_wr& request, std::uint32_t) noexcept {
   fill_common(out, request.id, request.into);
   out.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-  out.send_flags = request.flags.bits();
+  out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
   out.wr.atomic = {.remote_addr = request.at.address,
                    .compare_add = request.expected,
                    .swap = request.desired,
@@ -186,7 +186,7 @@ inline void fill(ibv_send_wr& out, const cas_wr& request, std::uint32_t) noexcep
 inline void fill(ibv_send_wr& out, const faa_wr& request, std::uint32_t) noexcept {
   fill_common(out, request.id, request.into);
   out.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-  out.send_flags = request.flags.bits();
+  out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
   out.wr.atomic = {.remote_addr = request.at.address, .compare_add = request.add, .swap = 0, .rkey = request.at.key.value()};
 }
 
