@@ -49,6 +49,8 @@ def cached_directory(key: str, build: Callable[[Path], None]) -> Path:
                 return entry
             say(f"the cached {key} is damaged; building it again")
             shutil.rmtree(entry)
+        for leftover in entry.parent.glob(f".{entry.name}.*/"):
+            shutil.rmtree(leftover, ignore_errors=True)  # of a builder that was killed: we hold the lock
         with tempfile.TemporaryDirectory(prefix=f".{entry.name}.", dir=entry.parent) as scratch:
             content = Path(scratch) / "content"
             content.mkdir()
