@@ -84,6 +84,11 @@ std::string_view describe(error_category category) noexcept {
   return "unknown";
 }
 
+std::string describe(const completion_origin& origin) {
+  return fmt::format("queue pair {:#x}, request {}, vendor code {:#x}", origin.queue_pair.value(), origin.request.value(),
+                     origin.vendor_code);
+}
+
 error::error(error_parts parts) noexcept : detail_(new (std::nothrow) detail{.parts = std::move(parts)}) {}
 
 error::error(const error& other) noexcept : detail_(other.detail_) {
@@ -120,8 +125,7 @@ std::string error::message() const {
   }
   if (!problem().empty()) text += fmt::format(": {}", problem());
   if (const auto origin = completion()) {
-    text += fmt::format(" (queue pair {:#x}, request {}, vendor code {:#x})", origin->queue_pair.value(),
-                        origin->request.value(), origin->vendor_code);
+    text += fmt::format(" ({})", describe(*origin));
   }
   if (const auto position = first_not_posted()) text += fmt::format(" (first request not posted: {})", *position);
   if (!hint().empty()) text += fmt::format(" [hint: {}]", hint());

@@ -34,11 +34,12 @@ std::string netdev_name(std::uint32_t index) {
 result<context> detail::wrap_context(ibv_context* native, adoption how) {
   auto* const block = new context_block;
   auto ctx = handle_access::make<context>(native, reference(block));
-  block->native = native;
-  block->adopted = std::move(how);
   block->device_name = ibv_get_device_name(native->device);
   block->transport = transport_type(native->device->transport_type);
   RDMAXX_TRY(block->limits, query_limits(native));
+  // Last: a failure above leaves the C context with the caller.
+  block->native = native;
+  block->adopted = std::move(how);
   return ctx;
 }
 

@@ -62,7 +62,7 @@ class context_block final : public native_resource<ibv_context> {
 
 inline context_block& block_of(const context& ctx) noexcept { return handle_access::block<context_block>(ctx); }
 
-/// Makes a block for an open device and a handle to it.
+/// Makes a block for an open device and a handle to it. On failure the device stays open.
 [[nodiscard]] result<context> wrap_context(ibv_context* native, adoption how);
 
 }  // namespace rdmaxx::inline v0::detail

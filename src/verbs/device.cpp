@@ -43,7 +43,9 @@ rdmaxx::guid device::guid() const noexcept { return rdmaxx::guid(be64toh(ibv_get
 
 result<context> device::open() const {
   RDMAXX_TRY(auto* const native, check(ibv_open_device(native_), fmt::format("ibv_open_device({})", name())));
-  return detail::wrap_context(native, {});
+  auto opened = detail::wrap_context(native, {});
+  if (!opened) ibv_close_device(native);
+  return opened;
 }
 
 std::string describe(const device& dev) {

@@ -240,6 +240,11 @@ std::string describe(const qp_attributes& attributes) {
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, " "));
 }
 
+std::string describe(const qp_transition& rule) {
+  if (!rule.legal) return "illegal";
+  return fmt::format("required {}, optional {}", describe(rule.required), describe(rule.optional));
+}
+
 qp_transition transition(qp_type type, qp_state from, qp_state to) noexcept {
   qp_transition rule;
   if (to == qp_state::reset || to == qp_state::error) {

@@ -156,7 +156,9 @@ std::string describe(const work_completion& completion) {
                                 completion.queue_pair().value(), describe(completion.status()));
   if (!completion) return fmt::format("{} (vendor code {:#x})", head, completion.vendor_code());
   std::string text = fmt::format("{} {}", head, describe(completion.opcode()));
-  if (completion.is_receive()) text += fmt::format(" {} bytes", completion.byte_len());
+  // Only receives bring data; rxe sets the flag of immediate data on sends, too.
+  if (!completion.is_receive()) return text;
+  text += fmt::format(" {} bytes", completion.byte_len());
   if (const auto imm = completion.imm_data()) text += fmt::format(" imm {:#x}", *imm);
   return text;
 }

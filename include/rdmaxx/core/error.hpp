@@ -39,6 +39,7 @@ struct completion_origin {
   wr_id request{};
   std::uint32_t vendor_code = 0;
 };
+[[nodiscard]] std::string describe(const completion_origin& origin);
 
 /// What an error is made of. Only `operation` and `code` are always present.
 struct error_parts {

@@ -138,6 +138,7 @@ struct qp_transition {
   qp_attribute_mask required{};
   qp_attribute_mask optional{};
 };
+[[nodiscard]] std::string describe(const qp_transition& rule);
 [[nodiscard]] qp_transition transition(qp_type type, qp_state from, qp_state to) noexcept;
 /// Why `given` will not do for this transition, naming the missing and the excess attributes; empty if it does.
 [[nodiscard]] std::string explain_transition(qp_type type, qp_state from, qp_state to, qp_attribute_mask given);
