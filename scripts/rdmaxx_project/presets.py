@@ -28,7 +28,7 @@ def directory(preset: str) -> Path:
     return BUILD / preset
 
 
-def build(preset: str, *targets: str, keep_going: bool = False, niceness: int = 0) -> None:
+def build(preset: str, *targets: str, keep_going: bool = False) -> None:
     """Builds the targets (all, if none is named). Raises BuildFailure."""
     started = time.monotonic()
     folder = directory(preset)
@@ -45,7 +45,7 @@ def build(preset: str, *targets: str, keep_going: bool = False, niceness: int = 
                 progress.moving(f"build {preset}: {text}")
 
         log = folder / "build.log"
-        status = processes.run(command, log, on_line=show, niceness=niceness)
+        status = processes.run(command, log, on_line=show)
     if status != 0:
         raise BuildFailure(preset, _what_failed(log))
     if steps or configured:

@@ -24,12 +24,9 @@ def run(
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
-    niceness: int = 0,
 ) -> int:
     """Returns the exit status; `on_line` sees every line of output as it comes."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    if niceness:
-        command = ["nice", "-n", str(niceness), *command]
     process = subprocess.Popen(
         [str(word) for word in command],
         cwd=ROOT,

@@ -18,17 +18,8 @@ class Plan:
     def keep_lanes(self, condition: Callable[[Lane], bool]) -> None:
         self.lanes = [lane for lane in self.lanes if condition(lane)]
 
-    def presets(self, *, in_guest: bool) -> list[str]:
-        chosen = (lane for lane in self.lanes if bool(lane.kernel) == in_guest)
-        return list(dict.fromkeys(lane.preset for lane in chosen))
-
-    def lanes_in_guest(self) -> dict[str, list[Lane]]:
-        """By kernel."""
-        by_kernel: dict[str, list[Lane]] = {}
-        for lane in self.lanes:
-            if lane.kernel:
-                by_kernel.setdefault(lane.kernel, []).append(lane)
-        return by_kernel
+    def lanes_in_guest(self) -> list[Lane]:
+        return [lane for lane in self.lanes if lane.kernel]
 
     def lanes_here(self) -> list[Lane]:
         return [lane for lane in self.lanes if not lane.kernel]

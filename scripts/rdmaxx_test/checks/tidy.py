@@ -105,7 +105,7 @@ def _verdict(unit: Unit, configuration: str, headers: dict[str, list[Path]]) -> 
 
 def _ask(unit: Unit) -> str:
     asked = subprocess.run(
-        ["nice", "-n", "5", CLANG_TIDY, "-p", presets.directory(PRESET), "--quiet", unit.source],
+        [CLANG_TIDY, "-p", presets.directory(PRESET), "--quiet", unit.source],
         cwd=ROOT,
         capture_output=True,
         text=True,
