@@ -196,10 +196,6 @@ result<device_choice> pick_device(const device_query& query) {
   }
   RDMAXX_TRY(const auto list, devices());
   if (list.empty()) return detail::no_device_error("pick_device");
-  if (!query.name.empty() && std::ranges::find(list, query.name, &device::name) == list.end()) {
-    return errno_error("pick_device", ENODEV, fmt::format("there is no device \"{}\"", query.name),
-                       fmt::format("present are: {}", detail::names_of(list)));
-  }
 
   std::vector<candidate> fitting;
   std::vector<std::string> refusals;
