@@ -63,11 +63,12 @@ void connection::wait_until_received(std::uint64_t total) { wait_for(received_, 
 void connection::wait_for(const std::uint64_t& counter, std::uint64_t total) {
   using clock = std::chrono::steady_clock;
   auto deadline = clock::time_point::max();
-  for (unsigned idle = 1; counter < total; ++idle) {
+  unsigned idle_polls = 0;
+  while (counter < total) {
     if (poll()) {
       deadline = clock::time_point::max();
-      idle = 0;
-    } else if (idle % polls_before_yield == 0) {
+      idle_polls = 0;
+    } else if (++idle_polls % polls_before_yield == 0) {
       // The clock is only read where nothing happens anyway.
       const auto now = clock::now();
       if (deadline == clock::time_point::max()) deadline = now + patience;

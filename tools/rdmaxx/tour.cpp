@@ -56,6 +56,8 @@ bandwidth_measured checked_transfer(connection& here, connection& there,
 
 void tour(const std::string& device, tour_guest& guest) {
   guest.sees_devices(report_devices());
+  // For an unknown name this error is the clearer one: it lists the devices there are.
+  if (!device.empty()) (void)open_device(device).value();
   const auto choice = pick_device({.name = device}).value();
   guest.sees_choice(choice);
   if (choice.context().transport() == transport_type::iwarp) {
