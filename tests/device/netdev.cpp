@@ -4,13 +4,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <system_error>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace rdmaxx::device_tests {
 
@@ -63,6 +67,24 @@ std::optional<netdev> netdev_of(const context& ctx) {
     }
   }
   return found;
+}
+
+void set_link(const std::string& name, bool up) {
+  // Else IPv6 addresses are lost when the interface goes down.
+  std::ofstream("/proc/sys/net/ipv6/conf/" + name + "/keep_addr_on_down") << 1;
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "socket");
+  const std::unique_ptr<const int, void (*)(const int*)> closer(
+      &fd, [](const int* open) { ::close(*open); });
+  ifreq request{};
+  name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  if (::ioctl(fd, SIOCGIFFLAGS, &request) != 0)
+    throw std::system_error(errno, std::generic_category(), "SIOCGIFFLAGS");
+  const unsigned flags = static_cast<unsigned short>(request.ifr_flags);
+  request.ifr_flags =
+      static_cast<short>(up ? flags | IFF_UP : flags & ~static_cast<unsigned>(IFF_UP));
+  if (::ioctl(fd, SIOCSIFFLAGS, &request) != 0)
+    throw std::system_error(errno, std::generic_category(), "SIOCSIFFLAGS");
 }
 
 std::string text_of(const in_addr& address) {

@@ -20,6 +20,9 @@ struct netdev {
 /// The interface under the device's first port; nothing on InfiniBand.
 [[nodiscard]] std::optional<netdev> netdev_of(const context& ctx);
 
+/// Brings the interface up or takes it down; its addresses survive. Needs the rights of root.
+void set_link(const std::string& name, bool up);
+
 [[nodiscard]] std::string text_of(const in_addr& address);
 [[nodiscard]] std::string text_of(const in6_addr& address);
 

@@ -1,0 +1,76 @@
+// The examples do what their first lines promise.
+
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <rdmaxx/rdmaxx.hpp>
+
+#include "child_process.hpp"
+#include "device_under_test.hpp"
+
+namespace rdmaxx::device_tests {
+
+namespace {
+
+class examples : public ::testing::Test {
+ protected:
+  /// Examples are built beside the tests.
+  static std::string program(const std::string& name) {
+    const auto self = std::filesystem::read_symlink("/proc/self/exe");
+    const auto path = self.parent_path().parent_path() / "examples" / name;
+    if (!exists(path)) throw std::runtime_error(path.string() + " is not built");
+    return path.string();
+  }
+
+  const std::string device_ = device_under_test::get().name();
+};
+
+TEST_F(examples, devices_lists_the_device) {
+  child_process child({program("01_devices")});
+  const auto output = child.output();
+
+  EXPECT_EQ(child.wait(), 0) << output;
+  EXPECT_NE(output.find(device_), std::string::npos) << output;
+  EXPECT_NE(output.find("gid 0"), std::string::npos) << output;
+}
+
+TEST_F(examples, rc_ping_exchanges_messages_between_two_processes) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const std::string announcement = "listening on ";
+  child_process server({program("02_rc_ping"), device_, "0"});
+  const auto first = server.line();
+  ASSERT_TRUE(first.starts_with(announcement)) << first;
+
+  child_process client(
+      {program("02_rc_ping"), device_, first.substr(announcement.size()), "127.0.0.1"});
+  const auto at_client = client.output();
+  const auto at_server = server.output();
+
+  EXPECT_EQ(client.wait(), 0) << at_client;
+  EXPECT_EQ(server.wait(), 0) << at_server;
+  EXPECT_NE(at_client.find("pong 5"), std::string::npos) << at_client;
+  EXPECT_NE(at_server.find("ping 5"), std::string::npos) << at_server;
+  EXPECT_NE(at_client.find("read: a note from the server"), std::string::npos) << at_client;
+  EXPECT_NE(at_server.find("read: a note from the client"), std::string::npos) << at_server;
+}
+
+TEST_F(examples, rc_ping_explains_a_device_that_is_not_there) {
+  child_process child({program("02_rc_ping"), "nosuch0", "0"});
+  const auto output = child.output();
+
+  EXPECT_NE(child.wait(), 0);
+  EXPECT_NE(output.find(device_), std::string::npos) << output;
+}
+
+TEST_F(examples, rc_ping_without_arguments_tells_its_usage) {
+  child_process child({program("02_rc_ping")});
+  const auto output = child.output();
+
+  EXPECT_EQ(child.wait(), 2);
+  EXPECT_NE(output.find("usage"), std::string::npos) << output;
+}
+
+}  // namespace
+}  // namespace rdmaxx::device_tests
