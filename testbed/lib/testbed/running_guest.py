@@ -15,7 +15,7 @@ from .progress import say
 from .task import ControlDirectory, Task
 
 CONSOLE_LINES_SHOWN = 60
-REPORT_SECONDS = 10
+REPORT_SECONDS = 30
 
 
 class RunningGuest:
