@@ -77,5 +77,5 @@ def _skips(tests: list[Test]) -> str:
 
 
 def _times(reports: list[LaneReport]) -> str:
-    spent = [f"{report.lane} {report.seconds:.0f} s" for report in reports]
+    spent = [f"{report.lane} {report.seconds:.0f} s" for report in reports if report.seconds >= 0.5]
     return f"times: {', '.join(spent)}" if spent else ""
