@@ -152,16 +152,18 @@ class queue_pair : public unique_handle<ibv_qp> {
     if (list.empty()) [[unlikely]] return {};
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(native(), list.chain(), &refused);
+    list.unchain();
     if (rc == 0) [[likely]] return {};
-    return post_failed(rc, list.chain(), refused);
+    return post_failed(rc, list.first(), refused);
   }
 
   [[nodiscard]] result<void> post(const recv_list& list) const {
     if (list.empty()) [[unlikely]] return {};
     ibv_recv_wr* refused = nullptr;
     const int rc = ibv_post_recv(native(), list.chain(), &refused);
+    list.unchain();
     if (rc == 0) [[likely]] return {};
-    return post_failed(rc, list.chain(), refused);
+    return post_failed(rc, list.first(), refused);
   }
 
   // ── end ───────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@
 // A slot is a C work request and nothing else; a list links them as they are pushed. push() on a full
 // list throws exception{misuse} like std::vector::at; push_unchecked() trusts the caller.
 //
-// A list that was posted may be posted again unchanged. One thread at a time.
+// A list that was posted may be posted again, unchanged or with more requests. One thread at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -89,11 +89,14 @@ class work_list {
     taken.next = static_cast<Native*>(next_);
     return taken;
   }
+  [[nodiscard]] Native* first() const noexcept { return first_; }
   /// The C list; the caller made sure that the list is not empty.
   [[nodiscard]] Native* chain() const noexcept {
     static_cast<Native&>(next_[-1]).next = nullptr;
     return first_;
   }
+  /// After posting: a request that is pushed now follows the last one again.
+  void unchain() const noexcept { static_cast<Native&>(next_[-1]).next = next_; }
 
   slot* first_;
   slot* next_;
