@@ -14,6 +14,7 @@
 #include <rdmaxx/core/strong_integer.hpp>
 #include <rdmaxx/core/text.hpp>
 #include <rdmaxx/core/unsafe.hpp>
+#include <rdmaxx/core/version.hpp>
 #include <rdmaxx/verbs/access.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/async_event.hpp>

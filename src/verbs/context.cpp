@@ -102,7 +102,7 @@ result<std::vector<gid_entry>> context::query_gid_table() const {
     entries.push_back({.address = gid(row.gid),
                        .port = static_cast<std::uint8_t>(row.port_num),
                        .index = row.gid_index,
-                       .type = gid_type(row.gid_type),
+                       .type = transport() == transport_type::iwarp ? gid_type::iwarp : gid_type(row.gid_type),
                        .netdev_index = row.ndev_ifindex,
                        .netdev = row.ndev_ifindex != 0 ? netdev_name(row.ndev_ifindex) : ""});
   }

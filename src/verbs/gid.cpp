@@ -64,6 +64,7 @@ std::string_view describe(gid_type type) noexcept {
     case gid_type::infiniband: return "infiniband";
     case gid_type::roce_v1: return "roce_v1";
     case gid_type::roce_v2: return "roce_v2";
+    case gid_type::iwarp: return "iwarp";
   }
   return "unknown";
 }

@@ -129,6 +129,9 @@ result<std::vector<candidate>> candidates_of(const device& dev, const criteria& 
   const auto refuse = [](std::string why) { return misuse_error("pick_device", std::move(why)); };
   if (!query.name.empty() && dev.name() != query.name) return refuse("has another name");
   if (query.guid && dev.guid() != *query.guid) return refuse("has another GUID");
+  if (query.transport && dev.transport() != *query.transport) {
+    return refuse(fmt::format("is an {} device", describe(dev.transport())));
+  }
   RDMAXX_TRY(const auto ctx, dev.open());
   RDMAXX_TRY(const auto ports, ctx.query_ports());
   if (query.port && *query.port > ports.size()) return refuse(fmt::format("has no port {}", *query.port));
@@ -158,7 +161,7 @@ std::string reason_for(const candidate& chosen, const criteria& wanted, std::siz
   if (wanted.subnet) reasons.push_back(fmt::format("its address lies in {}", query.subnet));
   if (wanted.way) reasons.push_back(fmt::format("{} is the interface towards {}", wanted.way->netdev, query.route_to));
   reasons.emplace_back(chosen.active ? "its port is active" : "no fitting port is active");
-  if (considered > 1) reasons.push_back(fmt::format("its GID is the best of {} that fit", considered));
+  if (considered > 1) reasons.push_back(fmt::format("its GID is the best of all {} that fit", considered));
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
@@ -172,6 +175,7 @@ std::string describe(const device_query& query) {
   if (!query.subnet.empty()) parts.push_back(fmt::format("subnet {}", query.subnet));
   if (!query.route_to.empty()) parts.push_back(fmt::format("route to {}", query.route_to));
   if (query.port) parts.push_back(fmt::format("port {}", *query.port));
+  if (query.transport) parts.push_back(fmt::format("transport {}", describe(*query.transport)));
   return parts.empty() ? "any device" : fmt::format("{}", fmt::join(parts, ", "));
 }
 

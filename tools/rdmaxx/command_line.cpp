@@ -13,6 +13,8 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include <rdmaxx/core/version.hpp>
+
 #include "subcommand.hpp"
 
 namespace rdmaxx::tool {
@@ -32,7 +34,7 @@ exit_code bad_usage(std::string_view problem) {
 
 exit_code parse_and_run(int argc, const char* const* argv) {
   CLI::App parser("RDMA devices: what there is, and how fast it is.", "rdmaxx");
-  parser.set_version_flag("--version", "rdmaxx " RDMAXX_VERSION);
+  parser.set_version_flag("--version", fmt::format("rdmaxx {}", version));
   parser.require_subcommand(0, 1);  // the parser's own message for none hides that of a wrong one
   parser.footer(
       "Each subcommand has its own --help.\n\n"

@@ -53,8 +53,4 @@ device_report report_device(const std::string& name) {
              : opened.error());
 }
 
-std::string_view gid_type_text(const device_report& device, const gid_entry& gid) {
-  return device.transport == transport_type::iwarp ? "iwarp" : describe(gid.type);
-}
-
 }  // namespace rdmaxx::tool

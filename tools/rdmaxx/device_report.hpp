@@ -34,10 +34,6 @@ enum class detail_level : bool { brief, all };
 /// Only the device of this name; throws what open_device() says if there is none.
 [[nodiscard]] device_report report_device(const std::string& name);
 
-/// What a person wants to see of a GID's type: the verbs API has none for iWARP and says
-/// InfiniBand.
-[[nodiscard]] std::string_view gid_type_text(const device_report& device, const gid_entry& gid);
-
 /// Tables of devices and of GIDs; with detail_level::all also a list of attributes for each device
 /// and port.
 void print_text(const std::vector<device_report>& devices, detail_level details);

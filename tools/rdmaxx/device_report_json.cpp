@@ -10,16 +10,16 @@ using nlohmann::ordered_json;
 
 namespace {
 
-ordered_json to_json(const device_report& device, const gid_entry& gid) {
+ordered_json to_json(const gid_entry& gid) {
   return {
       {"index", gid.index},
       {"address", describe(gid.address)},
-      {"type", gid_type_text(device, gid)},
+      {"type", describe(gid.type)},
       {"netdev", gid.netdev},
   };
 }
 
-ordered_json to_json(const device_report& device, const port_report& port, detail_level details) {
+ordered_json to_json(const port_report& port, detail_level details) {
   ordered_json json{
       {"number", port.attributes.number},
       {"state", describe(port.attributes.state)},
@@ -30,7 +30,7 @@ ordered_json to_json(const device_report& device, const port_report& port, detai
   };
   if (details == detail_level::all) json["attributes"] = attribute_list(port.attributes);
   json["gids"] = ordered_json::array();
-  for (const auto& gid : port.gids) json["gids"].push_back(to_json(device, gid));
+  for (const auto& gid : port.gids) json["gids"].push_back(to_json(gid));
   return json;
 }
 
@@ -47,7 +47,7 @@ ordered_json to_json(const device_report& device, detail_level details) {
   }
   if (details == detail_level::all) json["attributes"] = attribute_list(device.attributes);
   json["ports"] = ordered_json::array();
-  for (const auto& port : device.ports) json["ports"].push_back(to_json(device, port, details));
+  for (const auto& port : device.ports) json["ports"].push_back(to_json(port, details));
   return json;
 }
 

@@ -50,6 +50,7 @@ enum class gid_type : std::uint8_t {
   infiniband = IBV_GID_TYPE_IB,
   roce_v1 = IBV_GID_TYPE_ROCE_V1,
   roce_v2 = IBV_GID_TYPE_ROCE_V2,
+  iwarp = 0xff,  ///< no C value: libibverbs calls these entries InfiniBand
 };
 [[nodiscard]] std::string_view describe(gid_type type) noexcept;
 

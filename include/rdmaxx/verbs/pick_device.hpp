@@ -29,6 +29,8 @@ struct device_query {
   std::string subnet{};                 ///< it has an address in here: "10.77.0.0/24"
   std::string route_to{};               ///< its netdev is the one the kernel would send from to this address
   std::optional<std::uint8_t> port{};   ///< only this port
+  /// Only devices of this kind; iWARP queue pairs, for one, cannot be connected by hand.
+  std::optional<transport_type> transport{};
 };
 [[nodiscard]] std::string describe(const device_query& query);
 
