@@ -15,6 +15,7 @@ from rdmaxx_project.repository import ROOT
 TIMED_OUT = 124  # as timeout(1) reports it
 
 _running: set[subprocess.Popen] = set()
+_stopped = threading.Event()
 
 
 def run(
@@ -26,6 +27,8 @@ def run(
     on_line: Callable[[str], None] | None = None,
 ) -> int:
     """Returns the exit status; `on_line` sees every line of output as it comes."""
+    if _stopped.is_set():
+        raise InterruptedError(f"not started, because everything is being stopped: {command[0]}")
     log.parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [str(word) for word in command],
@@ -79,7 +82,8 @@ def end_cleanly(main: Callable[[], int]) -> NoReturn:
 
 
 def stop_all() -> None:
-    """Ends whatever other threads are running, so that an interrupted command leaves nothing behind."""
+    """Ends whatever other threads are running, for good, so that an interrupted command leaves nothing behind."""
+    _stopped.set()
     for process in list(_running):
         _kill(process)
 

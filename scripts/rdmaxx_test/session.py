@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from rdmaxx_project import presets, processes, progress
@@ -27,13 +28,26 @@ CHECK_LANE = "host"
 NICENESS_BESIDE_GUEST = 5  # device tests have deadlines; compilers have none
 
 
+@dataclass(frozen=True)
+class Build:
+    preset: str
+    program: str
+
+    def __str__(self) -> str:
+        return f"{self.program} with {self.preset}"
+
+
+def _build_of(lane: Lane) -> Build:
+    return Build(lane.preset, lane.program)
+
+
 class Session:
     def __init__(self, request: Request):
         self._request = request
         self._plan = plan.make(request)
         self._out = _new_run_folder()
-        self._tried: set[str] = set()  # presets
-        self._unbuilt: dict[str, str] = {}  # preset: what the compiler said
+        self._tried: set[Build] = set()
+        self._unbuilt: dict[Build, str] = {}  # with what the compiler said
 
     def run(self) -> int:
         started = time.monotonic()
@@ -52,35 +66,34 @@ class Session:
         """`dev` tells what tests there are; a lane in which none was asked for is left out."""
         if not self._plan.lanes:
             return
-        self._build("dev")
-        if "dev" not in self._unbuilt:
-            titles = {program: self._selected(program) for program in self._programs("dev")}
-            self._plan.keep_lanes(lambda lane: bool(titles.get(lane.program)))
+        without_tests = set()
+        for program in self._programs():
+            if self._build(Build("dev", program)) and not self._selected(program):
+                without_tests.add(program)
+        self._plan.keep_lanes(lambda lane: lane.program not in without_tests)
 
     def _selected(self, program: str) -> list[str]:
         return tests_of(presets.directory("dev") / "tests" / program, self._request.selection)
 
-    def _programs(self, preset: str) -> list[str]:
-        # Every lane's program is looked at in `dev`, even if only another preset's lane was asked for.
-        lanes = (lane for lane in self._plan.lanes if preset in ("dev", lane.preset))
-        return list(dict.fromkeys(lane.program for lane in lanes))
+    def _programs(self) -> list[str]:
+        return list(dict.fromkeys(lane.program for lane in self._plan.lanes))
 
-    def _build(self, preset: str) -> None:
-        """Once in a session, with all programs that its lanes need."""
-        if preset in self._tried:
-            return
-        self._tried.add(preset)
-        try:
-            presets.build(preset, *self._programs(preset))
-        except presets.BuildFailure as failure:
-            self._unbuilt[preset] = failure.output
-            progress.line(str(failure))
+    def _build(self, build: Build) -> bool:
+        """Once in a session; whether it is there."""
+        if build not in self._tried:
+            self._tried.add(build)
+            try:
+                presets.build(build.preset, build.program)
+            except presets.BuildFailure as failure:
+                self._unbuilt[build] = failure.output
+                progress.line(f"{failure}: {build.program}")
+        return build not in self._unbuilt
 
     def _list(self) -> int:
         print("lanes:", *(f"  {name}" for name in self._columns()), sep="\n")
         print("checks:", *(f"  {check.suite}" for check in self._plan.checks), sep="\n")
         print("tests:")
-        for program in self._programs("dev"):
+        for program in self._programs():
             print(*(f"  {title}" for title in self._selected(program)), sep="\n")
         return 1 if self._unbuilt else 0
 
@@ -89,10 +102,9 @@ class Session:
 
     def _run_all(self) -> list[LaneReport]:
         with ThreadPoolExecutor(1) as beside:
-            for lane in self._plan.lanes_in_guest():
-                self._build(lane.preset)
-            in_guest = beside.submit(self._run_in_guest)
-            if self._plan.lanes_in_guest():
+            ready = [lane for lane in self._plan.lanes_in_guest() if self._build(_build_of(lane))]
+            in_guest = beside.submit(self._run_in_guest, ready)
+            if ready:
                 os.nice(NICENESS_BESIDE_GUEST)  # of this thread and what it starts, on Linux
             try:
                 reports = [self._run_here(lane) for lane in self._plan.lanes_here()]
@@ -103,18 +115,16 @@ class Session:
                 raise
 
     def _run_here(self, lane: Lane) -> LaneReport:
-        self._build(lane.preset)
-        if lane.preset in self._unbuilt:
+        if not self._build(_build_of(lane)):
             return LaneReport(lane.name, [], 0.0)
         return lane_runs.on_this_machine(
             lane, self._request.selection, self._out, self._request.verbose
         )
 
-    def _run_in_guest(self) -> list[LaneReport]:
+    def _run_in_guest(self, ready: list[Lane]) -> list[LaneReport]:
         reports = []
-        built = [lane for lane in self._plan.lanes_in_guest() if lane.preset not in self._unbuilt]
-        for kernel in dict.fromkeys(lane.kernel for lane in built):
-            lanes = [lane for lane in built if lane.kernel == kernel]
+        for kernel in dict.fromkeys(lane.kernel for lane in ready):
+            lanes = [lane for lane in ready if lane.kernel == kernel]
             reports += lane_runs.in_a_guest(
                 lanes, self._request.selection, self._out, self._request.verbose
             )
@@ -128,8 +138,8 @@ class Session:
 
     def _build_failures(self) -> list[LaneReport]:
         return [
-            LaneReport(CHECK_LANE, [Test(CHECK_LANE, "build", preset, Outcome.FAILED, output)], 0.0)
-            for preset, output in self._unbuilt.items()
+            LaneReport(CHECK_LANE, [Test(CHECK_LANE, "build", str(build), Outcome.FAILED, output)], 0.0)
+            for build, output in self._unbuilt.items()
         ]
 
     def _check(self, check: Check) -> LaneReport:
