@@ -1,0 +1,182 @@
+#include <rdmaxx/verbs/completion_queue.hpp>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <span>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/verbs/fake_verbs.hpp"
+
+using namespace rdmaxx;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+class completion_queue_test : public testing::Test {
+ protected:
+  fake_setup setup;
+  fake_cq& device = fake_device::of(setup.cq);
+  std::array<work_completion, 4> completions;
+
+  void complete(std::uint64_t id) {
+    ibv_wc native{};
+    native.wr_id = id;
+    device.completions.push_back(native);
+  }
+};
+
+class completion_channel_test : public testing::Test {
+ protected:
+  fake_device card;
+  context ctx = card.open();
+  completion_channel channel = ctx.create_completion_channel().value();
+  completion_queue cq = ctx.create_cq({.capacity = 8, .channel = channel}).value();
+};
+
+}  // namespace
+
+TEST_F(completion_queue_test, polling_an_empty_queue_gives_nothing) {
+  EXPECT_TRUE(setup.cq.poll(completions).value().empty());
+  EXPECT_EQ(device.last_poll_size, 4);
+}
+
+TEST_F(completion_queue_test, polling_gives_the_part_that_was_filled) {
+  complete(1);
+  complete(2);
+
+  const auto polled = setup.cq.poll(completions).value();
+
+  ASSERT_EQ(polled.size(), 2U);
+  EXPECT_EQ(polled.data(), completions.data()) << "no copy";
+  EXPECT_EQ(polled[0].id(), wr_id(1));
+  EXPECT_EQ(polled[1].id(), wr_id(2));
+}
+
+TEST_F(completion_queue_test, polling_takes_no_more_than_there_is_room_for) {
+  for (unsigned i = 0; i < 6; ++i) complete(i);
+
+  EXPECT_EQ(setup.cq.poll(completions).value().size(), 4U);
+  EXPECT_EQ(setup.cq.poll(completions).value().size(), 2U);
+  EXPECT_TRUE(setup.cq.poll({}).value().empty());
+}
+
+TEST_F(completion_queue_test, a_failed_poll_is_an_error_in_every_dialect) {
+  device.poll_failure = -1;
+  errno = EIO;
+  EXPECT_EQ(setup.cq.poll(completions).error(), std::errc::io_error);
+
+  device.poll_failure = -EINVAL;
+  const auto failed = setup.cq.poll(completions);
+  EXPECT_EQ(failed.error(), std::errc::invalid_argument);
+  EXPECT_THAT(failed.error().operation(), HasSubstr("ibv_poll_cq"));
+  EXPECT_FALSE(failed.error().hint().empty());
+}
+
+TEST_F(completion_queue_test, arming_says_which_completions_count) {
+  ASSERT_TRUE(setup.cq.req_notify());
+  ASSERT_TRUE(setup.cq.req_notify(notify::solicited));
+
+  EXPECT_THAT(device.notifications, ElementsAre(0, 1));
+}
+
+TEST_F(completion_queue_test, arming_without_a_channel_explains_the_refusal) {
+  setup.card.refuse("ibv_req_notify_cq", EINVAL);
+
+  EXPECT_THAT(setup.cq.req_notify().error().hint(), HasSubstr("without a completion channel"));
+}
+
+TEST_F(completion_queue_test, bad_sizes_are_refused_with_the_limit) {
+  EXPECT_THAT(setup.ctx.create_cq({.capacity = 0}).error().hint(), HasSubstr("at least one"));
+  EXPECT_THAT(setup.ctx.create_cq({.capacity = 0x80000000}).error().hint(),
+              HasSubstr("at most 4096"));
+  EXPECT_THAT(setup.cq.resize(0).error().hint(), HasSubstr("at least one"));
+
+  setup.card.refuse("ibv_create_cq", EINVAL);
+  setup.card.refuse("ibv_resize_cq", EINVAL);
+  EXPECT_THAT(setup.ctx.create_cq({.capacity = 5000}).error().message(),
+              HasSubstr("exceeds the limit of fake0"));
+  EXPECT_THAT(setup.cq.resize(5000).error().hint(), HasSubstr("at most 4096"));
+}
+
+TEST_F(completion_queue_test, a_resized_queue_knows_its_capacity) {
+  ASSERT_TRUE(setup.cq.resize(32));
+
+  EXPECT_EQ(setup.cq.capacity(), 32U);
+}
+
+TEST_F(completion_queue_test, a_vector_the_device_does_not_have_is_refused) {
+  EXPECT_THAT(setup.ctx.create_cq({.completion_vector = 2}).error().message(),
+              HasSubstr("fake0 has 2"));
+}
+
+TEST_F(completion_queue_test, a_channel_of_another_device_is_refused) {
+  fake_device other;
+  const auto channel = other.open().create_completion_channel().value();
+
+  EXPECT_THAT(setup.ctx.create_cq({.channel = channel}).error().problem(),
+              HasSubstr("another context"));
+}
+
+TEST_F(completion_queue_test, is_described) {
+  EXPECT_EQ(describe(completion_queue()), "completion_queue (empty)");
+  EXPECT_THAT(describe(setup.cq), HasSubstr("capacity 16 on fake0"));
+  EXPECT_EQ(describe(completion_queue_config{.capacity = 8}), "capacity 8 vector 0");
+}
+
+// ── events
+// ────────────────────────────────────────────────────────────────────────────────────────────
+
+TEST_F(completion_channel_test, without_an_event_there_is_nothing) {
+  EXPECT_FALSE(channel.try_get().value().has_value());
+  EXPECT_FALSE(channel.wait(1ms).value().has_value());
+}
+
+TEST_F(completion_channel_test, an_event_names_its_queue_and_is_acknowledged_at_its_end) {
+  fake_device::of(channel).raise(cq);
+  {
+    const auto event = channel.wait(forever).value();
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->queue(), cq);
+    EXPECT_EQ(fake_device::of(cq).unacknowledged, 1U);
+  }
+  EXPECT_EQ(fake_device::of(cq).unacknowledged, 0U);
+}
+
+TEST_F(completion_channel_test, an_event_moved_from_is_not_acknowledged_twice) {
+  fake_device::of(channel).raise(cq);
+  auto event = std::move(channel.try_get().value()).value();
+
+  cq_event moved = std::move(event);
+  EXPECT_EQ(fake_device::of(cq).unacknowledged, 1U);
+  moved.acknowledge();
+  moved.acknowledge();
+
+  EXPECT_EQ(fake_device::of(cq).unacknowledged, 0U);
+  EXPECT_EQ(describe(moved), "event of completion_queue (empty)");
+}
+
+TEST_F(completion_channel_test,
+       an_event_keeps_its_queue_alive_and_releases_it_after_the_acknowledgement) {
+  fake_device::of(channel).raise(cq);
+  {
+    const auto event = channel.try_get().value();
+    cq = {};
+    EXPECT_THAT(card.ended, IsEmpty());
+  }
+  EXPECT_THAT(card.ended, ElementsAre("ibv_destroy_cq"));
+}
+
+TEST_F(completion_channel_test, a_channel_outlives_its_queues) {
+  channel = {};
+  EXPECT_THAT(card.ended, IsEmpty());
+
+  cq = {};
+  EXPECT_THAT(card.ended, ElementsAre("ibv_destroy_cq", "ibv_destroy_comp_channel"));
+}
