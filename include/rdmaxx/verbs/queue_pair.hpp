@@ -153,7 +153,8 @@ class queue_pair : public unique_handle<ibv_qp> {
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(native(), list.chain(), &refused);
     list.unchain();
-    if (rc == 0) [[likely]] return {};
+    // siw names the request that it refused, and then returns the success of those before it.
+    if (rc == 0 && refused == nullptr) [[likely]] return {};
     return post_failed(rc, list.first(), refused);
   }
 
