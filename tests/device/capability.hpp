@@ -20,17 +20,14 @@ enum class capability : std::uint8_t {
   solicited_events,          ///< events for solicited completions only
   receiver_not_ready,        ///< a sender is told that the peer has no receive, and retries
   remote_error_reports,      ///< the requester of a refused WRITE is told
-  read_error_reports,        ///< the requester of a refused READ is told
+  remote_read_enforced,      ///< a region without remote_read cannot be read by a peer
   retry_limit,               ///< a silent peer ends in an error completion
   truthful_state,            ///< query tells the state of a queue pair
-  too_long_error,            ///< a message longer than the receive fails at the receiver
   send_queue_drained_event,  ///< the transition to SQD raises an event
   cq_overflow_event,         ///< an overflowing completion queue raises an event
   ip_gids,                   ///< the GID table holds the netdev's IP addresses
   ipv6_gids,                 ///< … an IPv6 one among them that is not link-local
   pkeys,                     ///< the port has a P_Key table
-  refuses_posts_by_state,    ///< posting in a state that does not allow it fails at once
-  local_write_enforced,      ///< a receive into memory that is not writable fails
 };
 
 /// The capability in words that fit after "the device lacks".

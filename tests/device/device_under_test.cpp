@@ -21,6 +21,8 @@ std::set<capability> quirks_of(const device_attributes& attributes) {
         capability::solicited_events,  // armed for solicited completions, it never raises an event
         capability::remote_error_reports,  // a WRITE completes when it was sent; a refusal ends the
                                            // connection
+        capability::remote_read_enforced,  // it does not look at a region's access when it answers
+                                           // a READ
         capability::retry_limit,           // it relies on TCP, which gives up after minutes
         capability::truthful_state,        // Linux 6.1: query always says reset
         capability::self_connection,       // TCP would have to connect to itself
@@ -43,16 +45,10 @@ bool can_resize(const context& ctx) {
 
 std::set<capability> probe(const context& ctx, const device_attributes& attributes) {
   std::set<capability> found{
-      capability::self_connection,
-      capability::solicited_events,
-      capability::remote_error_reports,
-      capability::read_error_reports,
-      capability::retry_limit,
-      capability::truthful_state,
-      capability::too_long_error,
-      capability::cq_overflow_event,
-      capability::send_queue_drained_event,
-      capability::local_write_enforced,
+      capability::remote_read_enforced, capability::self_connection,
+      capability::solicited_events,     capability::remote_error_reports,
+      capability::retry_limit,          capability::truthful_state,
+      capability::cq_overflow_event,    capability::send_queue_drained_event,
   };
   const auto add = [&](capability what, bool present) {
     if (present) found.insert(what);
@@ -62,7 +58,6 @@ std::set<capability> probe(const context& ctx, const device_attributes& attribut
   add(capability::manual_connection, !iwarp);
   add(capability::immediate_data, !iwarp);
   add(capability::receiver_not_ready, !iwarp);
-  add(capability::refuses_posts_by_state, !iwarp);
   add(capability::uc, can_create(ctx, {.type = qp_type::uc}));
   add(capability::ud, can_create(ctx, {.type = qp_type::ud}));
   add(capability::atomics, attributes.atomics != atomic_capability::none);
@@ -135,14 +130,12 @@ std::string_view describe(capability what) noexcept {
       return "receiver-not-ready answers";
     case capability::remote_error_reports:
       return "reports of refused writes";
-    case capability::read_error_reports:
-      return "reports of refused reads";
+    case capability::remote_read_enforced:
+      return "a check of remote_read";
     case capability::retry_limit:
       return "a limit of retries";
     case capability::truthful_state:
       return "a truthful answer about a queue pair's state";
-    case capability::too_long_error:
-      return "errors for too long messages";
     case capability::send_queue_drained_event:
       return "an event for a drained send queue";
     case capability::cq_overflow_event:
@@ -153,10 +146,6 @@ std::string_view describe(capability what) noexcept {
       return "a global IPv6 GID";
     case capability::pkeys:
       return "a P_Key table";
-    case capability::refuses_posts_by_state:
-      return "refusal of posts by the queue pair's state";
-    case capability::local_write_enforced:
-      return "refusal of receives into read-only memory";
   }
   return "something unnamed";
 }

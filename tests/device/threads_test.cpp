@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -28,7 +28,7 @@ class crew {
  public:
   template <class Work>
   void hire(Work work) {
-    threads_.emplace_back([this, work] {
+    threads_.emplace_back([this, work]() mutable {
       try {
         work();
       } catch (...) {
