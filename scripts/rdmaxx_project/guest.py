@@ -17,13 +17,18 @@ def run(
     *,
     timeout: int,
     kernel: str | None = None,
+    peer: list[str | Path] | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> int:
-    """`out` is the only folder that the guest can write to; `timeout` counts the command's seconds."""
+    """`out` is the only folder that the guest can write to; `timeout` counts the command's seconds.
+
+    With a `peer`, two guests that are joined by a network run a command each.
+    """
     out.mkdir(parents=True, exist_ok=True)
     choice = ["--kernel", kernel] if kernel else []
+    pair, second = (["--pair"], ["--peer", *peer]) if peer else ([], [])
     return processes.run(
-        [GUEST, *choice, "--timeout", str(timeout), "--out", out, "--", *command],
+        [GUEST, *choice, *pair, "--timeout", str(timeout), "--out", out, "--", *command, *second],
         log,
         timeout=timeout + BOOT_ALLOWANCE,
         on_line=on_line,

@@ -64,6 +64,25 @@ def in_a_guest(
     return in_order
 
 
+def in_two_guests(lane: Lane, selection: Selection, out: Path, verbose: bool) -> LaneReport:
+    """Machine a judges; b reports to it, and does not survive the last test."""
+    out = out / "guest-pair"
+    out.mkdir(parents=True, exist_ok=True)
+    report, log = out / "a.xml", out / "guest.log"
+    progress.moving(f"guests {lane.kernel}: {lane.name}")
+    started = time.monotonic()
+    status = guest.run(
+        lane.command(selection.gtest_filter(), report),
+        out,
+        log,
+        timeout=lane.timeout,
+        kernel=lane.kernel,
+        peer=lane.command(selection.gtest_filter(), out / "b.xml"),
+        on_line=progress.line if verbose else None,
+    )
+    return _finished(lane, report, log, status, time.monotonic() - started)
+
+
 def _guest_failure(lane: Lane, status: int, log: Path) -> LaneReport:
     """Every lane passed, and yet the guest complains: its kernel, or its end."""
     message = f"exit status {status}; the end of its output:\n{processes.tail(log)}"

@@ -23,6 +23,7 @@ class Lane:
     device: str | None = None
     kernel: str | None = None  # of the guest it runs in; None: on this machine
     timeout: int = 300
+    pair: bool = False  # in two guests at once, each with its half of the tests
 
     @property
     def executable(self) -> Path:
@@ -65,6 +66,7 @@ def guest_lanes(*, full: bool) -> list[Lane]:
             Lane(f"{name}@{NEWER_GUEST_KERNEL}", "dev", "device_tests", f"{name}0", NEWER_GUEST_KERNEL)
             for name in GUEST_DEVICES
         ]
+        lanes.append(Lane("pair", "dev", "pair_tests", "rxe0", GUEST_KERNEL, pair=True))
     return lanes
 
 

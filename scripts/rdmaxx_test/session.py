@@ -123,11 +123,19 @@ class Session:
 
     def _run_in_guest(self, ready: list[Lane]) -> list[LaneReport]:
         reports = []
-        for kernel in dict.fromkeys(lane.kernel for lane in ready):
-            lanes = [lane for lane in ready if lane.kernel == kernel]
+        alone = [lane for lane in ready if not lane.pair]
+        for kernel in dict.fromkeys(lane.kernel for lane in alone):
+            lanes = [lane for lane in alone if lane.kernel == kernel]
             reports += lane_runs.in_a_guest(
                 lanes, self._request.selection, self._out, self._request.verbose
             )
+        for lane in ready:
+            if lane.pair:
+                reports.append(
+                    lane_runs.in_two_guests(
+                        lane, self._request.selection, self._out, self._request.verbose
+                    )
+                )
         if self._plan.selftest:
             reports.append(
                 testbed_selftest.run(
