@@ -1,13 +1,14 @@
 // What does rdmaxx cost over the C API? Counted in instructions, with callgrind.
 //
-// Each operation exists twice: c_<name> uses libibverbs as careful C does, cpp_<name> uses rdmaxx. Both are
-// the same loop with the same data. `./bench verbs` runs this program under callgrind and compares the
-// inclusive instruction counts of the two functions, divided by the operations.
+// Each operation exists twice: c_<name> uses libibverbs as careful C does, cpp_<name> uses rdmaxx.
+// Both are the same loop with the same data. `./bench verbs` runs this program under callgrind and
+// compares the inclusive instruction counts of the two functions, divided by the operations.
 //
-// The device is a provider that does nothing, reached as real ones are, through ibv_context::ops: its
-// instructions are the same on both sides, so the difference is that of the callers.
+// The device is a provider that does nothing, reached as real ones are, through ibv_context::ops:
+// its instructions are the same on both sides, so the difference is that of the callers.
 //
-// In the C loops requests are filled field by field, without zeroing the rest: the leanest C there is.
+// In the C loops requests are filled field by field, without zeroing the rest: the leanest C there
+// is.
 
 #include <array>
 #include <cstdint>
@@ -23,7 +24,8 @@ using namespace rdmaxx;
 
 constexpr int batch = 16;
 
-// ── the provider ──────────────────────────────────────────────────────────────────────────────────────
+// ── the provider
+// ──────────────────────────────────────────────────────────────────────────────────────
 
 int completions_per_poll = 0;
 
@@ -50,7 +52,13 @@ struct provider {
   ibv_qp qp{};
   ibv_cq cq{};
   std::array<std::byte, 4096> memory{};
-  ibv_mr mr{.context = nullptr, .pd = nullptr, .addr = memory.data(), .length = memory.size(), .handle = 0, .lkey = 7, .rkey = 7};
+  ibv_mr mr{.context = nullptr,
+            .pd = nullptr,
+            .addr = memory.data(),
+            .length = memory.size(),
+            .handle = 0,
+            .lkey = 7,
+            .rkey = 7};
 };
 
 provider null_device;
@@ -67,7 +75,8 @@ std::uint64_t checksum = 0;
 
 }  // namespace
 
-// ── the pairs ─────────────────────────────────────────────────────────────────────────────────────────
+// ── the pairs
+// ─────────────────────────────────────────────────────────────────────────────────────────
 
 extern "C" {
 
@@ -89,10 +98,13 @@ extern "C" {
   }
 }
 
-[[gnu::noinline]] void cpp_post_send_1sge(const queue_pair& qp, const memory_region& mr, std::byte* data, long iterations) {
+[[gnu::noinline]] void cpp_post_send_1sge(const queue_pair& qp, const memory_region& mr,
+                                          std::byte* data, long iterations) {
   for (long i = 0; i < iterations; ++i) {
     const auto bytes = std::span(data, message_bytes);
-    if (!qp.post(send_wr{.id = wr_id(static_cast<std::uint64_t>(i)), .from = {{mr.gather_unchecked(bytes)}}})) fail();
+    if (!qp.post(send_wr{.id = wr_id(static_cast<std::uint64_t>(i)),
+                         .from = {{mr.gather_unchecked(bytes)}}}))
+      fail();
   }
 }
 
@@ -114,7 +126,8 @@ extern "C" {
   }
 }
 
-[[gnu::noinline]] void cpp_post_send_inline(const queue_pair& qp, std::byte* data, long iterations) {
+[[gnu::noinline]] void cpp_post_send_inline(const queue_pair& qp, std::byte* data,
+                                            long iterations) {
   for (long i = 0; i < iterations; ++i) {
     const auto bytes = std::span(data, message_bytes);
     if (!qp.post(send_wr{.id = wr_id(static_cast<std::uint64_t>(i)),
@@ -125,7 +138,8 @@ extern "C" {
   }
 }
 
-[[gnu::noinline]] void c_post_send_list16(ibv_qp* qp, ibv_mr* mr, std::byte* data, long iterations) {
+[[gnu::noinline]] void c_post_send_list16(ibv_qp* qp, ibv_mr* mr, std::byte* data,
+                                          long iterations) {
   std::array<ibv_sge, batch> sges;
   std::array<ibv_send_wr, batch> wrs;
   for (long i = 0; i < iterations; ++i) {
@@ -148,7 +162,8 @@ extern "C" {
   }
 }
 
-[[gnu::noinline]] void cpp_post_send_list16(const queue_pair& qp, const memory_region& mr, std::byte* data, long iterations) {
+[[gnu::noinline]] void cpp_post_send_list16(const queue_pair& qp, const memory_region& mr,
+                                            std::byte* data, long iterations) {
   std::array<gather_element, batch> elements;
   std::array<send_slot, batch> slots;
   for (long i = 0; i < iterations; ++i) {
@@ -177,36 +192,39 @@ extern "C" {
   }
 }
 
-[[gnu::noinline]] void cpp_post_recv(const queue_pair& qp, const memory_region& mr, std::byte* data, long iterations) {
+[[gnu::noinline]] void cpp_post_recv(const queue_pair& qp, const memory_region& mr, std::byte* data,
+                                     long iterations) {
   for (long i = 0; i < iterations; ++i) {
     const auto bytes = std::span(data, message_bytes);
-    if (!qp.post(recv_wr{.id = wr_id(static_cast<std::uint64_t>(i)), .into = {{mr.scatter_unchecked(bytes)}}})) fail();
+    if (!qp.post(recv_wr{.id = wr_id(static_cast<std::uint64_t>(i)),
+                         .into = {{mr.scatter_unchecked(bytes)}}}))
+      fail();
   }
 }
 
 /// One loop serves polling of nothing, of one and of sixteen completions: the provider decides.
-#define RDMAXX_POLL_PAIR(name, capacity)                                           \
-  [[gnu::noinline]] void c_##name(ibv_cq* cq, long iterations) {                   \
-    ibv_wc wc[capacity];                                                           \
-    for (long i = 0; i < iterations; ++i) {                                        \
-      const int count = ibv_poll_cq(cq, capacity, wc);                             \
-      if (count < 0) fail();                                                       \
+#define RDMAXX_POLL_PAIR(name, capacity)                                            \
+  [[gnu::noinline]] void c_##name(ibv_cq* cq, long iterations) {                    \
+    ibv_wc wc[capacity];                                                            \
+    for (long i = 0; i < iterations; ++i) {                                         \
+      const int count = ibv_poll_cq(cq, capacity, wc);                              \
+      if (count < 0) fail();                                                        \
       for (const ibv_wc* completion = wc; completion != wc + count; ++completion) { \
-        if (completion->status != IBV_WC_SUCCESS) fail();                          \
-        checksum += completion->wr_id;                                             \
-      }                                                                            \
-    }                                                                              \
-  }                                                                                \
-  [[gnu::noinline]] void cpp_##name(const completion_queue& cq, long iterations) { \
-    work_completion wc[capacity];                                                  \
-    for (long i = 0; i < iterations; ++i) {                                        \
-      const auto polled = cq.poll(wc);                                             \
-      if (!polled) fail();                                                         \
-      for (const work_completion& completion : *polled) {                          \
-        if (!completion) fail();                                                   \
-        checksum += completion.id().value();                                       \
-      }                                                                            \
-    }                                                                              \
+        if (completion->status != IBV_WC_SUCCESS) fail();                           \
+        checksum += completion->wr_id;                                              \
+      }                                                                             \
+    }                                                                               \
+  }                                                                                 \
+  [[gnu::noinline]] void cpp_##name(const completion_queue& cq, long iterations) {  \
+    work_completion wc[capacity];                                                   \
+    for (long i = 0; i < iterations; ++i) {                                         \
+      const auto polled = cq.poll(wc);                                              \
+      if (!polled) fail();                                                          \
+      for (const work_completion& completion : *polled) {                           \
+        if (!completion) fail();                                                    \
+        checksum += completion.id().value();                                        \
+      }                                                                             \
+    }                                                                               \
   }
 RDMAXX_POLL_PAIR(poll_empty, 16)
 RDMAXX_POLL_PAIR(poll_1, 1)
@@ -218,9 +236,12 @@ RDMAXX_POLL_PAIR(poll_16, 16)
 int main(int argc, char** argv) {
   const long iterations = argc > 1 ? std::atol(argv[1]) : 1000;
   // Handles without a block: nothing here is ever destroyed by them.
-  const auto qp = detail::handle_access::make<queue_pair>(&null_device.qp, detail::reference(), std::uint32_t{256});
-  const auto cq = detail::handle_access::make<completion_queue>(&null_device.cq, detail::reference());
-  const auto mr = detail::handle_access::make<memory_region>(&null_device.mr, detail::reference(), access_flags(access::local_write));
+  const auto qp = detail::handle_access::make<queue_pair>(&null_device.qp, detail::reference(),
+                                                          std::uint32_t{256});
+  const auto cq =
+      detail::handle_access::make<completion_queue>(&null_device.cq, detail::reference());
+  const auto mr = detail::handle_access::make<memory_region>(&null_device.mr, detail::reference(),
+                                                             access_flags(access::local_write));
   std::byte* const data = null_device.memory.data();
 
   c_post_send_1sge(&null_device.qp, &null_device.mr, data, iterations);

@@ -33,20 +33,27 @@ struct errno_knowledge {
 };
 
 constexpr std::array known_errnos{
-    errno_knowledge{EAGAIN, error_category::retryable, "nothing is there yet, or a limit was reached for a moment: try again"},
+    errno_knowledge{EAGAIN, error_category::retryable,
+                    "nothing is there yet, or a limit was reached for a moment: try again"},
     errno_knowledge{EINTR, error_category::retryable, "a signal interrupted the call: try again"},
-    errno_knowledge{ETIMEDOUT, error_category::retryable, "no answer in time: check that the peer is reachable, or wait longer"},
-    errno_knowledge{ENOMEM, error_category::resources,
-                    "out of memory or over a device limit; if memory is being registered, check `ulimit -l`"},
+    errno_knowledge{ETIMEDOUT, error_category::retryable,
+                    "no answer in time: check that the peer is reachable, or wait longer"},
+    errno_knowledge{
+        ENOMEM, error_category::resources,
+        "out of memory or over a device limit; if memory is being registered, check `ulimit -l`"},
     errno_knowledge{EMFILE, error_category::resources, "too many open files: raise `ulimit -n`"},
     errno_knowledge{ENFILE, error_category::resources, "the system has too many open files"},
-    errno_knowledge{ENOSPC, error_category::resources, "the device has no more objects of this kind"},
+    errno_knowledge{ENOSPC, error_category::resources,
+                    "the device has no more objects of this kind"},
     errno_knowledge{EBUSY, error_category::resources, "something still refers to the object"},
-    errno_knowledge{EINVAL, error_category::misuse, "an argument is not valid for this device or this state"},
-    errno_knowledge{EFAULT, error_category::misuse, "the memory is not mapped, or not with the access that was asked for"},
+    errno_knowledge{EINVAL, error_category::misuse,
+                    "an argument is not valid for this device or this state"},
+    errno_knowledge{EFAULT, error_category::misuse,
+                    "the memory is not mapped, or not with the access that was asked for"},
     errno_knowledge{EPERM, error_category::misuse, "not permitted for this user or this object"},
-    errno_knowledge{EACCES, error_category::misuse,
-                    "no permission: check the access of /dev/infiniband/* and of the memory's mapping"},
+    errno_knowledge{
+        EACCES, error_category::misuse,
+        "no permission: check the access of /dev/infiniband/* and of the memory's mapping"},
     errno_knowledge{ENODEV, error_category::gone, "the device does not exist (any more)"},
     errno_knowledge{ENXIO, error_category::gone, "the device does not exist (any more)"},
     errno_knowledge{EIO, error_category::gone, "the device failed or was removed"},
@@ -56,13 +63,17 @@ constexpr std::array known_errnos{
     errno_knowledge{ECONNREFUSED, error_category::peer, "nobody listens there"},
     errno_knowledge{EHOSTUNREACH, error_category::peer, "there is no way to that address"},
     errno_knowledge{ENETUNREACH, error_category::peer, "there is no way to that network"},
-    errno_knowledge{EOPNOTSUPP, error_category::unsupported, "this device or kernel does not support it"},
-    errno_knowledge{ENOSYS, error_category::unsupported, "this device or kernel does not support it"},
-    errno_knowledge{EPROTONOSUPPORT, error_category::unsupported, "this device or kernel does not support it"},
+    errno_knowledge{EOPNOTSUPP, error_category::unsupported,
+                    "this device or kernel does not support it"},
+    errno_knowledge{ENOSYS, error_category::unsupported,
+                    "this device or kernel does not support it"},
+    errno_knowledge{EPROTONOSUPPORT, error_category::unsupported,
+                    "this device or kernel does not support it"},
 };
 
 const errno_knowledge* find_errno(std::error_code code) noexcept {
-  if (code.category() != std::generic_category() && code.category() != std::system_category()) return nullptr;
+  if (code.category() != std::generic_category() && code.category() != std::system_category())
+    return nullptr;
   for (const auto& known : known_errnos) {
     if (known.value == code.value()) return &known;
   }
@@ -73,23 +84,31 @@ const errno_knowledge* find_errno(std::error_code code) noexcept {
 
 std::string_view describe(error_category category) noexcept {
   switch (category) {
-    case error_category::retryable: return "retryable";
-    case error_category::peer: return "peer";
-    case error_category::misuse: return "misuse";
-    case error_category::resources: return "resources";
-    case error_category::gone: return "gone";
-    case error_category::unsupported: return "unsupported";
-    case error_category::unknown: break;
+    case error_category::retryable:
+      return "retryable";
+    case error_category::peer:
+      return "peer";
+    case error_category::misuse:
+      return "misuse";
+    case error_category::resources:
+      return "resources";
+    case error_category::gone:
+      return "gone";
+    case error_category::unsupported:
+      return "unsupported";
+    case error_category::unknown:
+      break;
   }
   return "unknown";
 }
 
 std::string describe(const completion_origin& origin) {
-  return fmt::format("queue pair {:#x}, request {}, vendor code {:#x}", origin.queue_pair.value(), origin.request.value(),
-                     origin.vendor_code);
+  return fmt::format("queue pair {:#x}, request {}, vendor code {:#x}", origin.queue_pair.value(),
+                     origin.request.value(), origin.vendor_code);
 }
 
-error::error(error_parts parts) noexcept : detail_(new (std::nothrow) detail{.parts = std::move(parts)}) {}
+error::error(error_parts parts) noexcept
+    : detail_(new(std::nothrow) detail{.parts = std::move(parts)}) {}
 
 error::error(const error& other) noexcept : detail_(other.detail_) {
   if (detail_ != nullptr) detail_->references.fetch_add(1, std::memory_order_relaxed);
@@ -106,15 +125,20 @@ void error::release(const detail* shared) noexcept {
 }
 
 // A null detail means that its allocation failed (or that the error was moved from).
-#define RDMAXX_ERROR_PART(member) (detail_ != nullptr ? detail_->parts.member : out_of_memory.member)
+#define RDMAXX_ERROR_PART(member) \
+  (detail_ != nullptr ? detail_->parts.member : out_of_memory.member)
 
 std::string_view error::operation() const noexcept { return RDMAXX_ERROR_PART(operation); }
 std::error_code error::code() const noexcept { return RDMAXX_ERROR_PART(code); }
 error_category error::category() const noexcept { return RDMAXX_ERROR_PART(category); }
 std::string_view error::problem() const noexcept { return RDMAXX_ERROR_PART(problem); }
 std::string_view error::hint() const noexcept { return RDMAXX_ERROR_PART(hint); }
-std::optional<completion_origin> error::completion() const noexcept { return RDMAXX_ERROR_PART(completion); }
-std::optional<std::size_t> error::first_not_posted() const noexcept { return RDMAXX_ERROR_PART(first_not_posted); }
+std::optional<completion_origin> error::completion() const noexcept {
+  return RDMAXX_ERROR_PART(completion);
+}
+std::optional<std::size_t> error::first_not_posted() const noexcept {
+  return RDMAXX_ERROR_PART(first_not_posted);
+}
 
 #undef RDMAXX_ERROR_PART
 
@@ -127,7 +151,8 @@ std::string error::message() const {
   if (const auto origin = completion()) {
     text += fmt::format(" ({})", describe(*origin));
   }
-  if (const auto position = first_not_posted()) text += fmt::format(" (first request not posted: {})", *position);
+  if (const auto position = first_not_posted())
+    text += fmt::format(" (first request not posted: {})", *position);
   if (!hint().empty()) text += fmt::format(" [hint: {}]", hint());
   return text;
 }
@@ -150,7 +175,8 @@ error_category category_of(std::error_code code) noexcept {
   return known != nullptr ? known->category : error_category::unknown;
 }
 
-error errno_error(std::string_view operation, int errno_value, std::string problem, std::string hint) {
+error errno_error(std::string_view operation, int errno_value, std::string problem,
+                  std::string hint) {
   const std::error_code code(errno_value, std::generic_category());
   const auto* known = find_errno(code);
   if (hint.empty() && known != nullptr) hint = known->hint;

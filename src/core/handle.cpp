@@ -9,8 +9,10 @@ namespace rdmaxx::inline v0 {
 
 std::string_view describe(ownership kind) noexcept {
   switch (kind) {
-    case ownership::owned: return "owned";
-    case ownership::borrowed: return "borrowed";
+    case ownership::owned:
+      return "owned";
+    case ownership::borrowed:
+      return "borrowed";
   }
   return "unknown";
 }
@@ -35,7 +37,8 @@ void resource::end() noexcept {
   // The description itself may run out of memory; the leak must happen all the same.
   try {
     log(log_level::error,
-        fmt::format("{} failed: {} [errno {}]; it and what it refers to are leaked, because the device may still use them",
+        fmt::format("{} failed: {} [errno {}]; it and what it refers to are leaked, because the "
+                    "device may still use them",
                     destroy_call(), std::generic_category().message(errno_value), errno_value));
   } catch (...) {
     log(log_level::error, "destroying a verbs object failed; it is leaked");

@@ -14,9 +14,10 @@ namespace rdmaxx::inline v0 {
 namespace {
 
 log_level threshold_from_environment() noexcept {
-  const char* wanted = std::getenv("RDMAXX_LOG");  // NOLINT(concurrency-mt-unsafe): read once, at first use
+  const char* wanted = std::getenv("RDMAXX_LOG");
   if (wanted == nullptr) return log_level::warning;
-  for (const auto level : {log_level::debug, log_level::info, log_level::warning, log_level::error, log_level::off}) {
+  for (const auto level :
+       {log_level::debug, log_level::info, log_level::warning, log_level::error, log_level::off}) {
     if (describe(level) == wanted) return level;
   }
   return log_level::warning;
@@ -38,11 +39,16 @@ logger& instance() {
 
 std::string_view describe(log_level level) noexcept {
   switch (level) {
-    case log_level::debug: return "debug";
-    case log_level::info: return "info";
-    case log_level::warning: return "warning";
-    case log_level::error: return "error";
-    case log_level::off: return "off";
+    case log_level::debug:
+      return "debug";
+    case log_level::info:
+      return "info";
+    case log_level::warning:
+      return "warning";
+    case log_level::error:
+      return "error";
+    case log_level::off:
+      return "off";
   }
   return "unknown";
 }
@@ -53,7 +59,9 @@ void set_log_sink(log_sink sink) {
   instance().sink.swap(next);
 }
 
-void set_log_threshold(log_level level) noexcept { instance().threshold.store(level, std::memory_order_relaxed); }
+void set_log_threshold(log_level level) noexcept {
+  instance().threshold.store(level, std::memory_order_relaxed);
+}
 
 log_level log_threshold() noexcept { return instance().threshold.load(std::memory_order_relaxed); }
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <limits>
+
+#include <fcntl.h>
 #include <poll.h>
 
 #include <rdmaxx/core/check.hpp>

@@ -26,7 +26,8 @@ class address_handle_block final : public detail::native_resource<ibv_ah> {
 };
 
 template <class Create>
-result<address_handle> make_handle(const protection_domain& pd, std::string_view call, std::string hint, Create create) {
+result<address_handle> make_handle(const protection_domain& pd, std::string_view call,
+                                   std::string hint, Create create) {
   auto* const block = new address_handle_block(pd);
   detail::reference reference(block);
   block->native = create();
@@ -71,11 +72,13 @@ address_vector address_vector::from_native(const ibv_ah_attr& native) noexcept {
 result<address_handle> protection_domain::create_ah(const address_vector& destination) const {
   auto native_vector = destination.native();
   return make_handle(*this, "ibv_create_ah",
-                     fmt::format("check port, GID index and that {} is reachable", describe(destination.destination)),
+                     fmt::format("check port, GID index and that {} is reachable",
+                                 describe(destination.destination)),
                      [&] { return ibv_create_ah(native(), &native_vector); });
 }
 
-result<address_handle> protection_domain::create_ah(const work_completion& received, std::span<const std::byte> grh,
+result<address_handle> protection_domain::create_ah(const work_completion& received,
+                                                    std::span<const std::byte> grh,
                                                     std::uint8_t port) const {
   if (grh.size() < sizeof(ibv_grh)) {
     return misuse_error("create_ah", fmt::format("{} bytes are too few for a GRH", grh.size()),
@@ -85,14 +88,18 @@ result<address_handle> protection_domain::create_ah(const work_completion& recei
   auto* const completion = const_cast<ibv_wc*>(&received.native());
   ibv_grh header{};
   std::memcpy(&header, grh.data(), sizeof header);
-  return make_handle(*this, "ibv_create_ah_from_wc", "the completion must be that of a UD receive with its GRH",
+  return make_handle(*this, "ibv_create_ah_from_wc",
+                     "the completion must be that of a UD receive with its GRH",
                      [&] { return ibv_create_ah_from_wc(native(), completion, &header, port); });
 }
 
 std::string describe(const address_vector& way) {
-  if (!way.global) return fmt::format("port {} lid {:#x} sl {}", way.port, way.destination_lid.value(), way.service_level);
-  return fmt::format("port {} gid {} to {} sl {} tc {} hop_limit {}", way.port, way.source_gid_index,
-                     describe(way.destination), way.service_level, way.traffic_class, way.hop_limit);
+  if (!way.global)
+    return fmt::format("port {} lid {:#x} sl {}", way.port, way.destination_lid.value(),
+                       way.service_level);
+  return fmt::format("port {} gid {} to {} sl {} tc {} hop_limit {}", way.port,
+                     way.source_gid_index, describe(way.destination), way.service_level,
+                     way.traffic_class, way.hop_limit);
 }
 
 std::string describe(const address_handle& ah) {

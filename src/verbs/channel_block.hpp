@@ -14,12 +14,15 @@ namespace rdmaxx::inline v0::detail {
 class channel_block final : public native_resource<ibv_comp_channel> {
  public:
   explicit channel_block(context ctx)
-      : native_resource(ibv_destroy_comp_channel, "ibv_destroy_comp_channel"), parent(std::move(ctx)) {}
+      : native_resource(ibv_destroy_comp_channel, "ibv_destroy_comp_channel"),
+        parent(std::move(ctx)) {}
 
   const context parent;
 
  private:
-  [[nodiscard]] std::string name() const override { return "completion_channel on " + std::string(parent.device_name()); }
+  [[nodiscard]] std::string name() const override {
+    return "completion_channel on " + std::string(parent.device_name());
+  }
 };
 
 inline channel_block& block_of(const completion_channel& channel) noexcept {

@@ -16,7 +16,8 @@ result<completion_channel> context::create_completion_channel() const {
   auto* const block = new detail::channel_block(*this);
   detail::reference reference(block);
   RDMAXX_TRY(block->native, check(ibv_create_comp_channel(native()), "ibv_create_comp_channel"));
-  // Blocking reads could not be bounded in time, nor shared between threads without one of them hanging.
+  // Blocking reads could not be bounded in time, nor shared between threads without one of them
+  // hanging.
   RDMAXX_TRY(set_nonblocking(block->native->fd));
   return detail::handle_access::make<completion_channel>(block->native, std::move(reference));
 }
@@ -31,9 +32,13 @@ void cq_event::acknowledge() noexcept {
   block_ = {};
 }
 
-std::string describe(const cq_event& event) { return fmt::format("event of {}", describe(event.queue())); }
+std::string describe(const cq_event& event) {
+  return fmt::format("event of {}", describe(event.queue()));
+}
 
-const rdmaxx::context& completion_channel::context() const noexcept { return detail::block_of(*this).parent; }
+const rdmaxx::context& completion_channel::context() const noexcept {
+  return detail::block_of(*this).parent;
+}
 
 result<std::optional<cq_event>> completion_channel::try_get() const {
   for (;;) {
@@ -46,18 +51,21 @@ result<std::optional<cq_event>> completion_channel::try_get() const {
     }
     auto* const block = static_cast<detail::cq_block*>(cq_context);
     if (block->try_retain()) return cq_event(cq, detail::reference(block));
-    // Its last handle has just gone, and ibv_destroy_cq waits in another thread for this acknowledgement.
+    // Its last handle has just gone, and ibv_destroy_cq waits in another thread for this
+    // acknowledgement.
     ibv_ack_cq_events(cq, 1);
   }
 }
 
-result<std::optional<cq_event>> completion_channel::wait(std::optional<std::chrono::milliseconds> timeout) const {
+result<std::optional<cq_event>> completion_channel::wait(
+    std::optional<std::chrono::milliseconds> timeout) const {
   return wait_for_event(fd(), timeout, [this] { return try_get(); });
 }
 
 std::string describe(const completion_channel& channel) {
   if (!channel) return "completion_channel (empty)";
-  return fmt::format("completion_channel fd {} on {}", channel.fd(), channel.context().device_name());
+  return fmt::format("completion_channel fd {} on {}", channel.fd(),
+                     channel.context().device_name());
 }
 
 }  // namespace rdmaxx::inline v0

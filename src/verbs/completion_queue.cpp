@@ -16,7 +16,8 @@ namespace rdmaxx::inline v0 {
 namespace {
 
 /// Why the device would not have a queue of this size.
-error capacity_error(std::string_view operation, int errno_value, std::uint32_t capacity, const context& ctx) {
+error capacity_error(std::string_view operation, int errno_value, std::uint32_t capacity,
+                     const context& ctx) {
   const auto limit = detail::block_of(ctx).limits.max_cqe;
   std::string problem = fmt::format("capacity {}", capacity);
   std::string hint;
@@ -42,24 +43,33 @@ result<completion_queue> context::create_cq(const completion_queue_config& confi
   }
   const auto vectors = static_cast<std::uint32_t>(native()->num_comp_vectors);
   if (config.completion_vector >= vectors) {
-    return misuse_error("create_cq", fmt::format("{} has no completion vector {}", device_name(), config.completion_vector),
-                        fmt::format("vectors count from 0; {} has {}", device_name(), vectors));
+    return misuse_error(
+        "create_cq",
+        fmt::format("{} has no completion vector {}", device_name(), config.completion_vector),
+        fmt::format("vectors count from 0; {} has {}", device_name(), vectors));
   }
   auto* const block = new detail::cq_block(*this, config.channel);
   detail::reference reference(block);
-  block->native = ibv_create_cq(native(), static_cast<int>(config.capacity), block, config.channel.native(),
-                                static_cast<int>(config.completion_vector));
-  if (block->native == nullptr) return capacity_error("ibv_create_cq", errno, config.capacity, *this);
+  block->native =
+      ibv_create_cq(native(), static_cast<int>(config.capacity), block, config.channel.native(),
+                    static_cast<int>(config.completion_vector));
+  if (block->native == nullptr)
+    return capacity_error("ibv_create_cq", errno, config.capacity, *this);
   detail::block_of(*this).objects.add(block->native, *block);
   return detail::handle_access::make<completion_queue>(block->native, std::move(reference));
 }
 
-const rdmaxx::context& completion_queue::context() const noexcept { return detail::block_of(*this).parent; }
+const rdmaxx::context& completion_queue::context() const noexcept {
+  return detail::block_of(*this).parent;
+}
 
-const completion_channel& completion_queue::channel() const noexcept { return detail::block_of(*this).channel; }
+const completion_channel& completion_queue::channel() const noexcept {
+  return detail::block_of(*this).channel;
+}
 
 result<void> completion_queue::resize(std::uint32_t capacity) const {
-  if (capacity == 0 || capacity > largest_int) return capacity_error("resize", EINVAL, capacity, context());
+  if (capacity == 0 || capacity > largest_int)
+    return capacity_error("resize", EINVAL, capacity, context());
   const int rc = ibv_resize_cq(native(), static_cast<int>(capacity));
   if (rc != 0) return capacity_error("ibv_resize_cq", errno_of(rc), capacity, context());
   return {};
@@ -82,8 +92,10 @@ std::string describe(const completion_queue_config& config) {
 
 std::string_view describe(notify kind) noexcept {
   switch (kind) {
-    case notify::any: return "any";
-    case notify::solicited: return "solicited";
+    case notify::any:
+      return "any";
+    case notify::solicited:
+      return "solicited";
   }
   return "unknown";
 }

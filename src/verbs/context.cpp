@@ -1,11 +1,11 @@
 #include <rdmaxx/verbs/context.hpp>
 
 #include <cerrno>
-#include <endian.h>
 #include <memory>
-#include <net/if.h>
 
+#include <endian.h>
 #include <fmt/format.h>
+#include <net/if.h>
 
 #include <rdmaxx/core/check.hpp>
 
@@ -16,9 +16,11 @@ namespace rdmaxx::inline v0 {
 namespace {
 
 result<device_attributes> query_limits(ibv_context* native) {
-  // Drivers without the extended query fall back to the plain one inside libibverbs; some old ones fail.
+  // Drivers without the extended query fall back to the plain one inside libibverbs; some old ones
+  // fail.
   ibv_device_attr_ex extended{};
-  if (ibv_query_device_ex(native, nullptr, &extended) == 0) return device_attributes::from_native(extended);
+  if (ibv_query_device_ex(native, nullptr, &extended) == 0)
+    return device_attributes::from_native(extended);
   ibv_device_attr plain{};
   RDMAXX_TRY(check(ibv_query_device(native, &plain), "ibv_query_device"));
   return device_attributes::from_native(plain);
@@ -48,7 +50,9 @@ result<context> context::adopt(ibv_context* native, adoption how) {
   return detail::wrap_context(native, std::move(how));
 }
 
-std::string_view context::device_name() const noexcept { return detail::block_of(*this).device_name; }
+std::string_view context::device_name() const noexcept {
+  return detail::block_of(*this).device_name;
+}
 
 transport_type context::transport() const noexcept { return detail::block_of(*this).transport; }
 
@@ -79,11 +83,13 @@ result<std::vector<port_attributes>> context::query_ports() const {
 result<gid> context::query_gid(std::uint8_t port, std::uint32_t index) const {
   RDMAXX_TRY(const auto attributes, query_port(port));
   if (index >= attributes.gid_table_length) {
-    return misuse_error("query_gid", fmt::format("port {} of {} has no GID {}", port, device_name(), index),
+    return misuse_error("query_gid",
+                        fmt::format("port {} of {} has no GID {}", port, device_name(), index),
                         fmt::format("its table has {} entries", attributes.gid_table_length));
   }
   ibv_gid address{};
-  RDMAXX_TRY(check(ibv_query_gid(native(), port, static_cast<int>(index), &address), "ibv_query_gid"));
+  RDMAXX_TRY(
+      check(ibv_query_gid(native(), port, static_cast<int>(index), &address), "ibv_query_gid"));
   return gid(address);
 }
 
@@ -99,12 +105,13 @@ result<std::vector<gid_entry>> context::query_gid_table() const {
   std::vector<gid_entry> entries;
   entries.reserve(raw.size());
   for (const auto& row : raw) {
-    entries.push_back({.address = gid(row.gid),
-                       .port = static_cast<std::uint8_t>(row.port_num),
-                       .index = row.gid_index,
-                       .type = transport() == transport_type::iwarp ? gid_type::iwarp : gid_type(row.gid_type),
-                       .netdev_index = row.ndev_ifindex,
-                       .netdev = row.ndev_ifindex != 0 ? netdev_name(row.ndev_ifindex) : ""});
+    entries.push_back(
+        {.address = gid(row.gid),
+         .port = static_cast<std::uint8_t>(row.port_num),
+         .index = row.gid_index,
+         .type = transport() == transport_type::iwarp ? gid_type::iwarp : gid_type(row.gid_type),
+         .netdev_index = row.ndev_ifindex,
+         .netdev = row.ndev_ifindex != 0 ? netdev_name(row.ndev_ifindex) : ""});
   }
   return entries;
 }
@@ -112,7 +119,8 @@ result<std::vector<gid_entry>> context::query_gid_table() const {
 result<pkey> context::query_pkey(std::uint8_t port, std::uint16_t index) const {
   RDMAXX_TRY(const auto attributes, query_port(port));
   if (index >= attributes.pkey_table_length) {
-    return misuse_error("query_pkey", fmt::format("port {} of {} has no P_Key {}", port, device_name(), index),
+    return misuse_error("query_pkey",
+                        fmt::format("port {} of {} has no P_Key {}", port, device_name(), index),
                         fmt::format("its table has {} entries", attributes.pkey_table_length));
   }
   __be16 key = 0;

@@ -31,8 +31,8 @@ class object_registry {
     const auto found = blocks_.find(native);
     if (found != blocks_.end() && found->second == &block) blocks_.erase(found);
   }
-  /// A reference to the object's block; an empty one if the object is foreign; nothing if it is just
-  /// being destroyed, so that nobody can care about it any more.
+  /// A reference to the object's block; an empty one if the object is foreign; nothing if it is
+  /// just being destroyed, so that nobody can care about it any more.
   [[nodiscard]] std::optional<reference> find(const void* native) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(native);
@@ -60,7 +60,9 @@ class context_block final : public native_resource<ibv_context> {
   [[nodiscard]] std::string name() const override { return "context " + device_name; }
 };
 
-inline context_block& block_of(const context& ctx) noexcept { return handle_access::block<context_block>(ctx); }
+inline context_block& block_of(const context& ctx) noexcept {
+  return handle_access::block<context_block>(ctx);
+}
 
 /// Makes a block for an open device and a handle to it. On failure the device stays open.
 [[nodiscard]] result<context> wrap_context(ibv_context* native, adoption how);

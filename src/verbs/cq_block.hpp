@@ -16,16 +16,22 @@ namespace rdmaxx::inline v0::detail {
 class cq_block final : public native_resource<ibv_cq> {
  public:
   cq_block(context ctx, completion_channel events)
-      : native_resource(ibv_destroy_cq, "ibv_destroy_cq"), parent(std::move(ctx)), channel(std::move(events)) {}
+      : native_resource(ibv_destroy_cq, "ibv_destroy_cq"),
+        parent(std::move(ctx)),
+        channel(std::move(events)) {}
 
   const context parent;
   const completion_channel channel;
 
  private:
   void after_destroy() noexcept override { block_of(parent).objects.remove(native, *this); }
-  [[nodiscard]] std::string name() const override { return "completion_queue on " + std::string(parent.device_name()); }
+  [[nodiscard]] std::string name() const override {
+    return "completion_queue on " + std::string(parent.device_name());
+  }
 };
 
-inline cq_block& block_of(const completion_queue& cq) noexcept { return handle_access::block<cq_block>(cq); }
+inline cq_block& block_of(const completion_queue& cq) noexcept {
+  return handle_access::block<cq_block>(cq);
+}
 
 }  // namespace rdmaxx::inline v0::detail

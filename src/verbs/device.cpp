@@ -1,8 +1,8 @@
 #include <rdmaxx/verbs/device.hpp>
 
 #include <cerrno>
-#include <endian.h>
 
+#include <endian.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,42 +15,59 @@ namespace rdmaxx::inline v0 {
 
 std::string_view describe(node_type type) noexcept {
   switch (type) {
-    case node_type::unknown: return "unknown";
-    case node_type::channel_adapter: return "channel_adapter";
-    case node_type::network_switch: return "switch";
-    case node_type::router: return "router";
-    case node_type::rnic: return "rnic";
-    case node_type::usnic: return "usnic";
-    case node_type::usnic_udp: return "usnic_udp";
-    case node_type::unspecified: return "unspecified";
+    case node_type::unknown:
+      return "unknown";
+    case node_type::channel_adapter:
+      return "channel_adapter";
+    case node_type::network_switch:
+      return "switch";
+    case node_type::router:
+      return "router";
+    case node_type::rnic:
+      return "rnic";
+    case node_type::usnic:
+      return "usnic";
+    case node_type::usnic_udp:
+      return "usnic_udp";
+    case node_type::unspecified:
+      return "unspecified";
   }
   return "unknown";
 }
 
 std::string_view describe(transport_type type) noexcept {
   switch (type) {
-    case transport_type::unknown: return "unknown";
-    case transport_type::infiniband: return "infiniband";
-    case transport_type::iwarp: return "iwarp";
-    case transport_type::usnic: return "usnic";
-    case transport_type::usnic_udp: return "usnic_udp";
-    case transport_type::unspecified: return "unspecified";
+    case transport_type::unknown:
+      return "unknown";
+    case transport_type::infiniband:
+      return "infiniband";
+    case transport_type::iwarp:
+      return "iwarp";
+    case transport_type::usnic:
+      return "usnic";
+    case transport_type::usnic_udp:
+      return "usnic_udp";
+    case transport_type::unspecified:
+      return "unspecified";
   }
   return "unknown";
 }
 
-rdmaxx::guid device::guid() const noexcept { return rdmaxx::guid(be64toh(ibv_get_device_guid(native_))); }
+rdmaxx::guid device::guid() const noexcept {
+  return rdmaxx::guid(be64toh(ibv_get_device_guid(native_)));
+}
 
 result<context> device::open() const {
-  RDMAXX_TRY(auto* const native, check(ibv_open_device(native_), fmt::format("ibv_open_device({})", name())));
+  RDMAXX_TRY(auto* const native,
+             check(ibv_open_device(native_), fmt::format("ibv_open_device({})", name())));
   auto opened = detail::wrap_context(native, {});
   if (!opened) ibv_close_device(native);
   return opened;
 }
 
 std::string describe(const device& dev) {
-  return fmt::format("{} {} {} guid {:#018x}", dev.name(), describe(dev.node_type()), describe(dev.transport()),
-                     dev.guid().value());
+  return fmt::format("{} {} {} guid {:#018x}", dev.name(), describe(dev.node_type()),
+                     describe(dev.transport()), dev.guid().value());
 }
 
 result<std::vector<device>> devices() {
@@ -61,7 +78,8 @@ result<std::vector<device>> devices() {
     if (errno == ENOSYS || errno == 0) return std::vector<device>{};
     return errno_error("ibv_get_device_list", errno);
   }
-  const std::shared_ptr<void> list(raw, [](void* entries) { ibv_free_device_list(static_cast<ibv_device**>(entries)); });
+  const std::shared_ptr<void> list(
+      raw, [](void* entries) { ibv_free_device_list(static_cast<ibv_device**>(entries)); });
   std::vector<device> found;
   found.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) found.push_back(device(raw[i], list));
@@ -84,7 +102,8 @@ result<context> open_matching(std::string_view operation, const std::string& wan
 }  // namespace
 
 result<context> open_device(std::string_view name) {
-  return open_matching("open_device", fmt::format("\"{}\"", name), [&](const device& dev) { return dev.name() == name; });
+  return open_matching("open_device", fmt::format("\"{}\"", name),
+                       [&](const device& dev) { return dev.name() == name; });
 }
 
 result<context> open_device(rdmaxx::guid wanted) {
@@ -96,7 +115,8 @@ namespace detail {
 
 error no_device_error(std::string_view operation) {
   return errno_error(operation, ENODEV, "this machine has no RDMA device",
-                     "make one on any Ethernet interface: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0`, "
+                     "make one on any Ethernet interface: `modprobe rdma_rxe && rdma link add rxe0 "
+                     "type rxe netdev eth0`, "
                      "or run the program in the project's guest: `testbed/guest -- program`");
 }
 

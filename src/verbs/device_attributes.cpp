@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstring>
-#include <endian.h>
 
+#include <endian.h>
 #include <fmt/format.h>
 
 namespace rdmaxx::inline v0 {
@@ -18,58 +18,89 @@ std::uint32_t limit(int value) noexcept { return static_cast<std::uint32_t>(std:
 
 std::string_view describe(device_capability bit) noexcept {
   switch (bit) {
-    case device_capability::resize_max_wr: return "resize_max_wr";
-    case device_capability::bad_pkey_counter: return "bad_pkey_counter";
-    case device_capability::bad_qkey_counter: return "bad_qkey_counter";
-    case device_capability::raw_multicast: return "raw_multicast";
-    case device_capability::auto_path_migration: return "auto_path_migration";
-    case device_capability::change_physical_port: return "change_physical_port";
-    case device_capability::ud_av_port_enforce: return "ud_av_port_enforce";
-    case device_capability::current_qp_state_modify: return "current_qp_state_modify";
-    case device_capability::shutdown_port: return "shutdown_port";
-    case device_capability::init_type: return "init_type";
-    case device_capability::port_active_event: return "port_active_event";
-    case device_capability::system_image_guid: return "system_image_guid";
-    case device_capability::rc_rnr_nak: return "rc_rnr_nak";
-    case device_capability::srq_resize: return "srq_resize";
-    case device_capability::n_notify_cq: return "n_notify_cq";
-    case device_capability::memory_window: return "memory_window";
-    case device_capability::ud_ip_checksum: return "ud_ip_checksum";
-    case device_capability::xrc: return "xrc";
-    case device_capability::memory_management_extensions: return "memory_management_extensions";
-    case device_capability::memory_window_type_2a: return "memory_window_type_2a";
-    case device_capability::memory_window_type_2b: return "memory_window_type_2b";
-    case device_capability::rc_ip_checksum: return "rc_ip_checksum";
-    case device_capability::raw_ip_checksum: return "raw_ip_checksum";
-    case device_capability::managed_flow_steering: return "managed_flow_steering";
-    case device_capability::raw_scatter_fcs: return "raw_scatter_fcs";
-    case device_capability::pci_write_end_padding: return "pci_write_end_padding";
+    case device_capability::resize_max_wr:
+      return "resize_max_wr";
+    case device_capability::bad_pkey_counter:
+      return "bad_pkey_counter";
+    case device_capability::bad_qkey_counter:
+      return "bad_qkey_counter";
+    case device_capability::raw_multicast:
+      return "raw_multicast";
+    case device_capability::auto_path_migration:
+      return "auto_path_migration";
+    case device_capability::change_physical_port:
+      return "change_physical_port";
+    case device_capability::ud_av_port_enforce:
+      return "ud_av_port_enforce";
+    case device_capability::current_qp_state_modify:
+      return "current_qp_state_modify";
+    case device_capability::shutdown_port:
+      return "shutdown_port";
+    case device_capability::init_type:
+      return "init_type";
+    case device_capability::port_active_event:
+      return "port_active_event";
+    case device_capability::system_image_guid:
+      return "system_image_guid";
+    case device_capability::rc_rnr_nak:
+      return "rc_rnr_nak";
+    case device_capability::srq_resize:
+      return "srq_resize";
+    case device_capability::n_notify_cq:
+      return "n_notify_cq";
+    case device_capability::memory_window:
+      return "memory_window";
+    case device_capability::ud_ip_checksum:
+      return "ud_ip_checksum";
+    case device_capability::xrc:
+      return "xrc";
+    case device_capability::memory_management_extensions:
+      return "memory_management_extensions";
+    case device_capability::memory_window_type_2a:
+      return "memory_window_type_2a";
+    case device_capability::memory_window_type_2b:
+      return "memory_window_type_2b";
+    case device_capability::rc_ip_checksum:
+      return "rc_ip_checksum";
+    case device_capability::raw_ip_checksum:
+      return "raw_ip_checksum";
+    case device_capability::managed_flow_steering:
+      return "managed_flow_steering";
+    case device_capability::raw_scatter_fcs:
+      return "raw_scatter_fcs";
+    case device_capability::pci_write_end_padding:
+      return "pci_write_end_padding";
   }
   return "unknown";
 }
 
 std::string_view describe(atomic_capability capability) noexcept {
   switch (capability) {
-    case atomic_capability::none: return "none";
-    case atomic_capability::device: return "device";
-    case atomic_capability::global: return "global";
+    case atomic_capability::none:
+      return "none";
+    case atomic_capability::device:
+      return "device";
+    case atomic_capability::global:
+      return "global";
   }
   return "unknown";
 }
 
 std::string describe(const on_demand_paging& paging) {
   if (!paging.supported) return "none";
-  return fmt::format("rc {:#x} uc {:#x} ud {:#x} xrc {:#x}{}", paging.rc, paging.uc, paging.ud, paging.xrc,
-                     paging.implicit ? " implicit" : "");
+  return fmt::format("rc {:#x} uc {:#x} ud {:#x} xrc {:#x}{}", paging.rc, paging.uc, paging.ud,
+                     paging.xrc, paging.implicit ? " implicit" : "");
 }
 
 std::string describe(const extended_device_attributes& extended) {
   return fmt::format(
-      "capabilities {} on_demand_paging {} timestamp_mask {:#x} core_clock {} kHz max_tso {} max_rx_hash_tables {} "
+      "capabilities {} on_demand_paging {} timestamp_mask {:#x} core_clock {} kHz max_tso {} "
+      "max_rx_hash_tables {} "
       "max_tags {} cq_moderation {} per {} us device_memory {} rate_limit {}-{} kb/s",
-      describe(extended.capabilities), describe(extended.paging), extended.completion_timestamp_mask,
-      extended.core_clock_khz, extended.max_tso_bytes, extended.max_rx_hash_tables, extended.max_tag_matching_tags,
-      extended.max_cq_moderation_count, extended.max_cq_moderation_period_us, extended.max_device_memory_bytes,
+      describe(extended.capabilities), describe(extended.paging),
+      extended.completion_timestamp_mask, extended.core_clock_khz, extended.max_tso_bytes,
+      extended.max_rx_hash_tables, extended.max_tag_matching_tags, extended.max_cq_moderation_count,
+      extended.max_cq_moderation_period_us, extended.max_device_memory_bytes,
       extended.min_rate_limit_kbps, extended.max_rate_limit_kbps);
 }
 
@@ -135,13 +166,16 @@ device_attributes device_attributes::from_native(const ibv_device_attr_ex& nativ
 
 std::string describe(const device_attributes& device) {
   std::string text = fmt::format(
-      "firmware \"{}\" guid {:#x} vendor {:#x} part {:#x} ports {} atomics {} max_qp {} max_qp_wr {} max_sge {} "
-      "max_cq {} max_cqe {} max_mr {} max_mr_bytes {} max_pd {} max_qp_read_atomic {} max_srq {} max_mw {} max_ah {} "
+      "firmware \"{}\" guid {:#x} vendor {:#x} part {:#x} ports {} atomics {} max_qp {} max_qp_wr "
+      "{} max_sge {} "
+      "max_cq {} max_cqe {} max_mr {} max_mr_bytes {} max_pd {} max_qp_read_atomic {} max_srq {} "
+      "max_mw {} max_ah {} "
       "capabilities {}",
-      device.firmware_version, device.node_guid.value(), device.vendor_id, device.vendor_part_id, device.physical_ports,
-      describe(device.atomics), device.max_qp, device.max_qp_wr, device.max_sge, device.max_cq, device.max_cqe,
-      device.max_mr, device.max_mr_bytes, device.max_pd, device.max_qp_read_atomic, device.max_srq, device.max_mw,
-      device.max_ah, describe(device.capabilities));
+      device.firmware_version, device.node_guid.value(), device.vendor_id, device.vendor_part_id,
+      device.physical_ports, describe(device.atomics), device.max_qp, device.max_qp_wr,
+      device.max_sge, device.max_cq, device.max_cqe, device.max_mr, device.max_mr_bytes,
+      device.max_pd, device.max_qp_read_atomic, device.max_srq, device.max_mw, device.max_ah,
+      describe(device.capabilities));
   if (device.extended) text += fmt::format(" extended: {}", describe(*device.extended));
   return text;
 }

@@ -1,10 +1,10 @@
 #include <rdmaxx/verbs/gid.hpp>
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <charconv>
 #include <cstring>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 namespace rdmaxx::inline v0 {
@@ -25,8 +25,10 @@ result<gid> gid::parse(std::string_view text) {
   std::array<std::uint8_t, 16> raw{};
   if (whole && inet_pton(AF_INET6, terminated.c_str(), raw.data()) == 1) return gid(raw);
   std::ranges::copy(ipv4_prefix, raw.begin());
-  if (whole && inet_pton(AF_INET, terminated.c_str(), raw.data() + ipv4_prefix.size()) == 1) return gid(raw);
-  return misuse_error("gid::parse", fmt::format("\"{}\" is neither an IPv4 nor an IPv6 address", text),
+  if (whole && inet_pton(AF_INET, terminated.c_str(), raw.data() + ipv4_prefix.size()) == 1)
+    return gid(raw);
+  return misuse_error("gid::parse",
+                      fmt::format("\"{}\" is neither an IPv4 nor an IPv6 address", text),
                       "write 10.0.0.7, fe80::1 or ::ffff:10.0.0.7");
 }
 
@@ -40,7 +42,9 @@ bool gid::is_zero() const noexcept {
   return std::ranges::all_of(raw_, [](std::uint8_t byte) { return byte == 0; });
 }
 
-bool gid::is_ipv4_mapped() const noexcept { return std::equal(ipv4_prefix.begin(), ipv4_prefix.end(), raw_.begin()); }
+bool gid::is_ipv4_mapped() const noexcept {
+  return std::equal(ipv4_prefix.begin(), ipv4_prefix.end(), raw_.begin());
+}
 
 bool gid::is_link_local() const noexcept { return raw_[0] == 0xfe && (raw_[1] & 0xc0U) == 0x80U; }
 
@@ -61,17 +65,21 @@ std::string describe(const gid& address) {
 
 std::string_view describe(gid_type type) noexcept {
   switch (type) {
-    case gid_type::infiniband: return "infiniband";
-    case gid_type::roce_v1: return "roce_v1";
-    case gid_type::roce_v2: return "roce_v2";
-    case gid_type::iwarp: return "iwarp";
+    case gid_type::infiniband:
+      return "infiniband";
+    case gid_type::roce_v1:
+      return "roce_v1";
+    case gid_type::roce_v2:
+      return "roce_v2";
+    case gid_type::iwarp:
+      return "iwarp";
   }
   return "unknown";
 }
 
 std::string describe(const gid_entry& entry) {
-  return fmt::format("port {} gid {} {} {}{}{}", entry.port, entry.index, describe(entry.address), describe(entry.type),
-                     entry.netdev.empty() ? "" : " on ", entry.netdev);
+  return fmt::format("port {} gid {} {} {}{}{}", entry.port, entry.index, describe(entry.address),
+                     describe(entry.type), entry.netdev.empty() ? "" : " on ", entry.netdev);
 }
 
 result<subnet> subnet::parse(std::string_view text) {
@@ -83,7 +91,8 @@ result<subnet> subnet::parse(std::string_view text) {
     const auto digits = text.substr(slash + 1);
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
     if (failure != std::errc{} || end != digits.data() + digits.size() || bits > address_bits) {
-      return misuse_error("subnet::parse", fmt::format("\"{}\" has no prefix length of 0 to {}", text, address_bits),
+      return misuse_error("subnet::parse",
+                          fmt::format("\"{}\" has no prefix length of 0 to {}", text, address_bits),
                           "write 10.77.0.0/24 or fd77::/64");
     }
   }

@@ -15,23 +15,27 @@ error memory_region::outside(std::span<const std::byte> bytes, std::string_view 
                         "register it with register_local() to receive or read into it");
   }
   if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
-    return misuse_error(call, fmt::format("{} bytes do not fit one element", bytes.size()),
-                        "an element holds less than 4 GiB: split the bytes over several elements or requests");
+    return misuse_error(
+        call, fmt::format("{} bytes do not fit one element", bytes.size()),
+        "an element holds less than 4 GiB: split the bytes over several elements or requests");
   }
-  return misuse_error(call,
-                      fmt::format("the {} bytes at {:#x} lie outside the region of {} bytes at {:#x}", bytes.size(), start,
-                                  size(), first),
-                      "pass a part of the memory that was registered");
+  return misuse_error(
+      call,
+      fmt::format("the {} bytes at {:#x} lie outside the region of {} bytes at {:#x}", bytes.size(),
+                  start, size(), first),
+      "pass a part of the memory that was registered");
 }
 
-void memory_region::throw_outside(std::span<const std::byte> bytes, std::string_view operation) const {
+void memory_region::throw_outside(std::span<const std::byte> bytes,
+                                  std::string_view operation) const {
   throw exception(outside(bytes, operation));
 }
 
 remote_address memory_region::remote(std::size_t offset) const {
   if (offset > size()) {
-    throw exception(misuse_error("memory_region::remote",
-                                 fmt::format("offset {} is beyond the region's {} bytes", offset, size())));
+    throw exception(
+        misuse_error("memory_region::remote",
+                     fmt::format("offset {} is beyond the region's {} bytes", offset, size())));
   }
   // A zero-based region is addressed from 0 by peers, any other by its virtual address.
   const auto start = access_.has(access::zero_based) ? 0 : reinterpret_cast<std::uintptr_t>(data());
@@ -41,8 +45,8 @@ remote_address memory_region::remote(std::size_t offset) const {
 std::string describe(const memory_region& region) {
   if (!region) return "memory_region (empty)";
   return fmt::format("memory_region {} bytes at {} lkey {:#x} rkey {:#x} {}", region.size(),
-                     fmt::ptr(static_cast<const void*>(region.data())), region.lkey().value(), region.rkey().value(),
-                     describe(region.access()));
+                     fmt::ptr(static_cast<const void*>(region.data())), region.lkey().value(),
+                     region.rkey().value(), describe(region.access()));
 }
 
 }  // namespace rdmaxx::inline v0

@@ -6,10 +6,9 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
-
-#include <fmt/format.h>
 
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/verbs/protection_domain.hpp>
@@ -34,7 +33,9 @@ class page_buffer {
     if (start_ != nullptr) ::munmap(start_, bytes_);
   }
 
-  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
+    return {static_cast<std::byte*>(start_), bytes_};
+  }
 
  private:
   void* start_ = nullptr;
@@ -44,11 +45,14 @@ class page_buffer {
 class memory_region_block final : public native_resource<ibv_mr> {
  public:
   memory_region_block(protection_domain pd, page_buffer buffer)
-      : native_resource(ibv_dereg_mr, "ibv_dereg_mr"), parent_(std::move(pd)), buffer_(std::move(buffer)) {}
+      : native_resource(ibv_dereg_mr, "ibv_dereg_mr"),
+        parent_(std::move(pd)),
+        buffer_(std::move(buffer)) {}
 
  private:
   [[nodiscard]] std::string name() const override {
-    return fmt::format("memory_region lkey {:#x} on {}", native->lkey, parent_.context().device_name());
+    return fmt::format("memory_region lkey {:#x} on {}", native->lkey,
+                       parent_.context().device_name());
   }
 
   const protection_domain parent_;

@@ -14,14 +14,19 @@ namespace rdmaxx::inline v0::detail {
 
 class pd_block final : public native_resource<ibv_pd> {
  public:
-  explicit pd_block(rdmaxx::context ctx) : native_resource(ibv_dealloc_pd, "ibv_dealloc_pd"), parent(std::move(ctx)) {}
+  explicit pd_block(rdmaxx::context ctx)
+      : native_resource(ibv_dealloc_pd, "ibv_dealloc_pd"), parent(std::move(ctx)) {}
 
   const rdmaxx::context parent;
 
  private:
-  [[nodiscard]] std::string name() const override { return "protection_domain on " + std::string(parent.device_name()); }
+  [[nodiscard]] std::string name() const override {
+    return "protection_domain on " + std::string(parent.device_name());
+  }
 };
 
-inline pd_block& block_of(const protection_domain& pd) noexcept { return handle_access::block<pd_block>(pd); }
+inline pd_block& block_of(const protection_domain& pd) noexcept {
+  return handle_access::block<pd_block>(pd);
+}
 
 }  // namespace rdmaxx::inline v0::detail

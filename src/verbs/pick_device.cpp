@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ifaddrs.h>
-#include <linux/if_packet.h>
 #include <memory>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <tuple>
-#include <unistd.h>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <rdmaxx/core/check.hpp>
 
@@ -43,7 +43,8 @@ gid gid_of(const sockaddr& address) {
   return gid(raw);
 }
 
-/// The address the kernel would send from. Connecting a UDP socket looks up the route and sends nothing.
+/// The address the kernel would send from. Connecting a UDP socket looks up the route and sends
+/// nothing.
 result<gid> source_towards(const gid& destination) {
   constexpr std::uint16_t any_port = 4791;
   const bool ipv4 = destination.is_ipv4_mapped();
@@ -64,13 +65,15 @@ result<gid> source_towards(const gid& destination) {
   }
   const int fd = ::socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno_error("socket", errno);
-  const std::unique_ptr<const int, void (*)(const int*)> closer(&fd, [](const int* open) { ::close(*open); });
+  const std::unique_ptr<const int, void (*)(const int*)> closer(
+      &fd, [](const int* open) { ::close(*open); });
   if (::connect(fd, reinterpret_cast<sockaddr*>(&target), length) != 0) {
     return errno_error("pick_device", errno, fmt::format("no route to {}", describe(destination)));
   }
   sockaddr_storage source{};
   length = sizeof source;
-  RDMAXX_TRY(check(::getsockname(fd, reinterpret_cast<sockaddr*>(&source), &length), "getsockname"));
+  RDMAXX_TRY(
+      check(::getsockname(fd, reinterpret_cast<sockaddr*>(&source), &length), "getsockname"));
   return gid_of(reinterpret_cast<sockaddr&>(source));
 }
 
@@ -84,12 +87,16 @@ result<route> route_towards(std::string_view text) {
   for (const auto* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr) continue;
     const auto family = entry->ifa_addr->sa_family;
-    if ((family == AF_INET || family == AF_INET6) && gid_of(*entry->ifa_addr) == way.source) way.netdev = entry->ifa_name;
+    if ((family == AF_INET || family == AF_INET6) && gid_of(*entry->ifa_addr) == way.source)
+      way.netdev = entry->ifa_name;
   }
   way.netdev_index = if_nametoindex(way.netdev.c_str());
   for (const auto* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET || way.netdev != entry->ifa_name) continue;
-    std::memcpy(way.mac.data(), reinterpret_cast<const sockaddr_ll*>(entry->ifa_addr)->sll_addr, mac_bytes);
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET ||
+        way.netdev != entry->ifa_name)
+      continue;
+    std::memcpy(way.mac.data(), reinterpret_cast<const sockaddr_ll*>(entry->ifa_addr)->sll_addr,
+                mac_bytes);
   }
   return way;
 }
@@ -99,14 +106,16 @@ bool lies_on(const gid_entry& entry, const route& way, transport_type transport)
   if (entry.address == way.source) return true;
   if (way.netdev_index != 0 && entry.netdev_index == way.netdev_index) return true;
   // The GID of an iWARP port is its netdev's MAC.
-  return transport == transport_type::iwarp && std::equal(way.mac.begin(), way.mac.end(), entry.address.raw().begin());
+  return transport == transport_type::iwarp &&
+         std::equal(way.mac.begin(), way.mac.end(), entry.address.raw().begin());
 }
 
 /// How well a GID serves as a source; compares greater when better.
 auto merit(const gid_entry& entry, const std::optional<gid>& peer) {
   const bool want_ipv4 = !peer || peer->is_ipv4_mapped();
   const bool want_link_local = peer && peer->is_link_local();
-  return std::tuple(entry.type != gid_type::roce_v1, entry.address.is_link_local() == want_link_local,
+  return std::tuple(entry.type != gid_type::roce_v1,
+                    entry.address.is_link_local() == want_link_local,
                     entry.address.is_ipv4_mapped() == want_ipv4, entry.type == gid_type::roce_v2);
 }
 
@@ -134,7 +143,8 @@ result<std::vector<candidate>> candidates_of(const device& dev, const criteria& 
   }
   RDMAXX_TRY(const auto ctx, dev.open());
   RDMAXX_TRY(const auto ports, ctx.query_ports());
-  if (query.port && *query.port > ports.size()) return refuse(fmt::format("has no port {}", *query.port));
+  if (query.port && *query.port > ports.size())
+    return refuse(fmt::format("has no port {}", *query.port));
   RDMAXX_TRY(const auto table, ctx.query_gid_table());
   std::vector<candidate> fitting;
   for (const auto& entry : table) {
@@ -146,7 +156,9 @@ result<std::vector<candidate>> candidates_of(const device& dev, const criteria& 
     fitting.push_back({ctx, entry, state == port_state::active});
   }
   if (!fitting.empty()) return fitting;
-  if (wanted.way) return refuse(fmt::format("is not on {}, the interface towards {}", wanted.way->netdev, query.route_to));
+  if (wanted.way)
+    return refuse(
+        fmt::format("is not on {}, the interface towards {}", wanted.way->netdev, query.route_to));
   if (wanted.subnet) return refuse(fmt::format("has no address in {}", query.subnet));
   if (query.gid) return refuse(fmt::format("has no GID {}", describe(*query.gid)));
   return refuse("has no GID");
@@ -159,9 +171,12 @@ std::string reason_for(const candidate& chosen, const criteria& wanted, std::siz
   if (query.guid) reasons.emplace_back("it has the GUID asked for");
   if (query.gid) reasons.emplace_back("it has the GID asked for");
   if (wanted.subnet) reasons.push_back(fmt::format("its address lies in {}", query.subnet));
-  if (wanted.way) reasons.push_back(fmt::format("{} is the interface towards {}", wanted.way->netdev, query.route_to));
+  if (wanted.way)
+    reasons.push_back(
+        fmt::format("{} is the interface towards {}", wanted.way->netdev, query.route_to));
   reasons.emplace_back(chosen.active ? "its port is active" : "no fitting port is active");
-  if (considered > 1) reasons.push_back(fmt::format("its GID is the best of all {} that fit", considered));
+  if (considered > 1)
+    reasons.push_back(fmt::format("its GID is the best of all {} that fit", considered));
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
@@ -180,15 +195,17 @@ std::string describe(const device_query& query) {
 }
 
 std::string device_choice::describe() const {
-  return fmt::format("{} port {} gid {} ({}, {}): {}", context_.device_name(), entry_.port, entry_.index,
-                     rdmaxx::describe(entry_.address), rdmaxx::describe(entry_.type), reason_);
+  return fmt::format("{} port {} gid {} ({}, {}): {}", context_.device_name(), entry_.port,
+                     entry_.index, rdmaxx::describe(entry_.address), rdmaxx::describe(entry_.type),
+                     reason_);
 }
 
 std::string describe(const device_choice& choice) { return choice.describe(); }
 
 result<device_choice> pick_device(const device_query& query) {
   criteria wanted{.query = query};
-  if (query.port == std::uint8_t{0}) return misuse_error("pick_device", "there is no port 0", "ports count from 1");
+  if (query.port == std::uint8_t{0})
+    return misuse_error("pick_device", "there is no port 0", "ports count from 1");
   if (!query.subnet.empty()) {
     RDMAXX_TRY(wanted.subnet, subnet::parse(query.subnet));
   }
@@ -207,7 +224,10 @@ result<device_choice> pick_device(const device_query& query) {
     if (auto found = candidates_of(dev, wanted)) {
       std::ranges::move(*found, std::back_inserter(fitting));
     } else {
-      refusals.push_back(fmt::format("{} {}", dev.name(), found.error().problem().empty() ? found.error().message() : std::string(found.error().problem())));
+      refusals.push_back(fmt::format("{} {}", dev.name(),
+                                     found.error().problem().empty()
+                                         ? found.error().message()
+                                         : std::string(found.error().problem())));
     }
   }
   if (fitting.empty()) {
@@ -225,10 +245,12 @@ result<gid_entry> pick_gid(const context& ctx, std::uint8_t port, const std::opt
   RDMAXX_TRY(auto table, ctx.query_gid_table());
   std::erase_if(table, [&](const gid_entry& entry) { return entry.port != port; });
   if (table.empty()) {
-    return errno_error("pick_gid", ENOENT, fmt::format("port {} of {} has no GID", port, ctx.device_name()),
+    return errno_error("pick_gid", ENOENT,
+                       fmt::format("port {} of {} has no GID", port, ctx.device_name()),
                        "bring its network interface up and give it an address");
   }
-  return *std::ranges::max_element(table, {}, [&](const gid_entry& entry) { return merit(entry, peer); });
+  return *std::ranges::max_element(table, {},
+                                   [&](const gid_entry& entry) { return merit(entry, peer); });
 }
 
 }  // namespace rdmaxx::inline v0

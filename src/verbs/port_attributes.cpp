@@ -9,26 +9,40 @@ namespace {
 // IBTA PortInfo:LinkWidthActive and LinkSpeedActive.
 unsigned lanes(std::uint8_t width) noexcept {
   switch (width) {
-    case 1: return 1;
-    case 2: return 4;
-    case 4: return 8;
-    case 8: return 12;
-    case 16: return 2;
-    default: return 0;
+    case 1:
+      return 1;
+    case 2:
+      return 4;
+    case 4:
+      return 8;
+    case 8:
+      return 12;
+    case 16:
+      return 2;
+    default:
+      return 0;
   }
 }
 
 double gigabits_per_lane(std::uint8_t speed) noexcept {
   switch (speed) {
-    case 1: return 2.5;
-    case 2: return 5;
+    case 1:
+      return 2.5;
+    case 2:
+      return 5;
     case 4:
-    case 8: return 10;
-    case 16: return 14;
-    case 32: return 25;
-    case 64: return 50;
-    case 128: return 100;
-    default: return 0;
+    case 8:
+      return 10;
+    case 16:
+      return 14;
+    case 32:
+      return 25;
+    case 64:
+      return 50;
+    case 128:
+      return 100;
+    default:
+      return 0;
   }
 }
 
@@ -36,32 +50,46 @@ double gigabits_per_lane(std::uint8_t speed) noexcept {
 
 std::string_view describe(port_state state) noexcept {
   switch (state) {
-    case port_state::nop: return "nop";
-    case port_state::down: return "down";
-    case port_state::init: return "init";
-    case port_state::armed: return "armed";
-    case port_state::active: return "active";
-    case port_state::active_defer: return "active_defer";
+    case port_state::nop:
+      return "nop";
+    case port_state::down:
+      return "down";
+    case port_state::init:
+      return "init";
+    case port_state::armed:
+      return "armed";
+    case port_state::active:
+      return "active";
+    case port_state::active_defer:
+      return "active_defer";
   }
   return "unknown";
 }
 
 std::string_view describe(link_layer layer) noexcept {
   switch (layer) {
-    case link_layer::unspecified: return "unspecified";
-    case link_layer::infiniband: return "infiniband";
-    case link_layer::ethernet: return "ethernet";
+    case link_layer::unspecified:
+      return "unspecified";
+    case link_layer::infiniband:
+      return "infiniband";
+    case link_layer::ethernet:
+      return "ethernet";
   }
   return "unknown";
 }
 
 std::string_view describe(mtu size) noexcept {
   switch (size) {
-    case mtu::mtu_256: return "256";
-    case mtu::mtu_512: return "512";
-    case mtu::mtu_1024: return "1024";
-    case mtu::mtu_2048: return "2048";
-    case mtu::mtu_4096: return "4096";
+    case mtu::mtu_256:
+      return "256";
+    case mtu::mtu_512:
+      return "512";
+    case mtu::mtu_1024:
+      return "1024";
+    case mtu::mtu_2048:
+      return "2048";
+    case mtu::mtu_4096:
+      return "4096";
   }
   return "unknown";
 }
@@ -98,9 +126,10 @@ std::string port_attributes::link_speed() const {
 }
 
 std::string describe(const port_attributes& port) {
-  return fmt::format("port {} {} {} mtu {} of {} lid {:#x} gids {} pkeys {} max_message {}", port.number,
-                     describe(port.state), describe(port.link_layer), describe(port.active_mtu), describe(port.max_mtu),
-                     port.lid.value(), port.gid_table_length, port.pkey_table_length, port.max_message_bytes);
+  return fmt::format("port {} {} {} mtu {} of {} lid {:#x} gids {} pkeys {} max_message {}",
+                     port.number, describe(port.state), describe(port.link_layer),
+                     describe(port.active_mtu), describe(port.max_mtu), port.lid.value(),
+                     port.gid_table_length, port.pkey_table_length, port.max_message_bytes);
 }
 
 }  // namespace rdmaxx::inline v0

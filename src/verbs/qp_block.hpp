@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include <infiniband/verbs.h>
-
 #include <fmt/format.h>
+#include <infiniband/verbs.h>
 
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
@@ -26,12 +25,17 @@ class qp_block final : public native_resource<ibv_qp> {
   psn first_psn{};
 
  private:
-  void after_destroy() noexcept override { block_of(parents.pd.context()).objects.remove(native, *this); }
+  void after_destroy() noexcept override {
+    block_of(parents.pd.context()).objects.remove(native, *this);
+  }
   [[nodiscard]] std::string name() const override {
-    return fmt::format("queue_pair {:#x} on {}", native->qp_num, parents.pd.context().device_name());
+    return fmt::format("queue_pair {:#x} on {}", native->qp_num,
+                       parents.pd.context().device_name());
   }
 };
 
-inline qp_block& block_of(const queue_pair& qp) noexcept { return handle_access::block<qp_block>(qp); }
+inline qp_block& block_of(const queue_pair& qp) noexcept {
+  return handle_access::block<qp_block>(qp);
+}
 
 }  // namespace rdmaxx::inline v0::detail

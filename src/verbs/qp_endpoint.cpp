@@ -42,8 +42,9 @@ T get(std::span<const std::byte> bytes, std::size_t at) noexcept {
 }
 
 error malformed(std::string problem) {
-  return misuse_error("qp_endpoint::from_bytes", std::move(problem),
-                      "the peer must send the bytes of qp_endpoint::to_bytes() of the same rdmaxx version");
+  return misuse_error(
+      "qp_endpoint::from_bytes", std::move(problem),
+      "the peer must send the bytes of qp_endpoint::to_bytes() of the same rdmaxx version");
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ std::array<std::byte, qp_endpoint::serialized_size> qp_endpoint::to_bytes() cons
   put(bytes, psn_at, first_psn.value());
   put(bytes, qkey_at, queue_key.value());
   put(bytes, lid_at, lid.value());
-  std::ranges::transform(gid.raw(), bytes.begin() + gid_at, [](std::uint8_t byte) { return std::byte(byte); });
+  std::ranges::transform(gid.raw(), bytes.begin() + gid_at,
+                         [](std::uint8_t byte) { return std::byte(byte); });
   return bytes;
 }
 
@@ -67,7 +69,8 @@ result<qp_endpoint> qp_endpoint::from_bytes(std::span<const std::byte> bytes) {
   if (bytes.size() != serialized_size) {
     return malformed(fmt::format("{} bytes instead of {}", bytes.size(), serialized_size));
   }
-  if (!std::ranges::equal(bytes.first(magic.size()), magic)) return malformed("the bytes do not begin with \"RXEP\"");
+  if (!std::ranges::equal(bytes.first(magic.size()), magic))
+    return malformed("the bytes do not begin with \"RXEP\"");
   if (const auto version = get<std::uint8_t>(bytes, version_at); version != serialized_version) {
     return malformed(fmt::format("version {} instead of {}", version, serialized_version));
   }
@@ -76,15 +79,19 @@ result<qp_endpoint> qp_endpoint::from_bytes(std::span<const std::byte> bytes) {
     return malformed(fmt::format("unknown link layer {}", layer));
   }
   const auto mtu_code = get<std::uint8_t>(bytes, mtu_at);
-  if (mtu_code < IBV_MTU_256 || mtu_code > IBV_MTU_4096) return malformed(fmt::format("unknown mtu code {}", mtu_code));
+  if (mtu_code < IBV_MTU_256 || mtu_code > IBV_MTU_4096)
+    return malformed(fmt::format("unknown mtu code {}", mtu_code));
   const auto number = get<std::uint32_t>(bytes, qpn_at);
-  if (number > max_24_bits) return malformed(fmt::format("queue pair number {:#x} has more than 24 bits", number));
+  if (number > max_24_bits)
+    return malformed(fmt::format("queue pair number {:#x} has more than 24 bits", number));
   const auto sequence = get<std::uint32_t>(bytes, psn_at);
-  if (sequence > max_24_bits) return malformed(fmt::format("sequence number {:#x} has more than 24 bits", sequence));
+  if (sequence > max_24_bits)
+    return malformed(fmt::format("sequence number {:#x} has more than 24 bits", sequence));
   if (get<std::uint16_t>(bytes, zero_at) != 0) return malformed("reserved bytes are not zero");
 
   std::array<std::uint8_t, 16> raw{};
-  std::ranges::transform(bytes.subspan(gid_at), raw.begin(), [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
+  std::ranges::transform(bytes.subspan(gid_at), raw.begin(),
+                         [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
   return qp_endpoint{
       .number = qpn(number),
       .first_psn = psn(sequence),
@@ -101,8 +108,9 @@ std::string describe(const qp_endpoint& endpoint) {
   const auto place = endpoint.link_layer == link_layer::infiniband && endpoint.gid.is_zero()
                          ? fmt::format("lid {:#x}", endpoint.lid.value())
                          : describe(endpoint.gid);
-  return fmt::format("queue pair {:#x} psn {:#x} at {} ({}, mtu {})", endpoint.number.value(), endpoint.first_psn.value(),
-                     place, describe(endpoint.link_layer), describe(endpoint.mtu));
+  return fmt::format("queue pair {:#x} psn {:#x} at {} ({}, mtu {})", endpoint.number.value(),
+                     endpoint.first_psn.value(), place, describe(endpoint.link_layer),
+                     describe(endpoint.mtu));
 }
 
 }  // namespace rdmaxx::inline v0

@@ -24,10 +24,14 @@ psn random_psn() {
   return psn(entropy() & 0xffffffU);
 }
 
-/// drain() needs one slot in each queue for its marker; the caller's own slots must not be counted on.
-std::uint32_t with_marker_slot(std::uint32_t wanted, std::uint32_t limit) noexcept { return wanted < limit ? wanted + 1 : wanted; }
+/// drain() needs one slot in each queue for its marker; the caller's own slots must not be counted
+/// on.
+std::uint32_t with_marker_slot(std::uint32_t wanted, std::uint32_t limit) noexcept {
+  return wanted < limit ? wanted + 1 : wanted;
+}
 
-std::uint32_t without_marker_slot(std::uint32_t granted, std::uint32_t asked, std::uint32_t wanted) noexcept {
+std::uint32_t without_marker_slot(std::uint32_t granted, std::uint32_t asked,
+                                  std::uint32_t wanted) noexcept {
   return asked > wanted && granted > wanted ? granted - 1 : granted;
 }
 
@@ -42,20 +46,24 @@ error creation_failed(int errno_value, const queue_pair_config& config, const co
   const auto& wanted = config.capabilities;
   std::string problem;
   std::string hint;
-  for (const auto& [name, value, limit] : {wish{"max_send_wr", wanted.max_send_wr, limits.max_qp_wr},
-                                           wish{"max_recv_wr", wanted.max_recv_wr, limits.max_qp_wr},
-                                           wish{"max_send_sge", wanted.max_send_sge, limits.max_sge},
-                                           wish{"max_recv_sge", wanted.max_recv_sge, limits.max_sge}}) {
+  for (const auto& [name, value, limit] :
+       {wish{"max_send_wr", wanted.max_send_wr, limits.max_qp_wr},
+        wish{"max_recv_wr", wanted.max_recv_wr, limits.max_qp_wr},
+        wish{"max_send_sge", wanted.max_send_sge, limits.max_sge},
+        wish{"max_recv_sge", wanted.max_recv_sge, limits.max_sge}}) {
     if (value <= limit) continue;
     problem += fmt::format("{}{} {} exceeds {}", problem.empty() ? "" : ", ", name, value, limit);
     hint += fmt::format("{}ask for {} of at most {}", hint.empty() ? "" : ", ", name, limit);
   }
   if (problem.empty()) {
     problem = fmt::format("{} with {}", describe(config.type), describe(wanted));
-    if (errno_value == EOPNOTSUPP || errno_value == EPROTONOSUPPORT || ctx.transport() == transport_type::iwarp) {
-      hint = fmt::format("{} ({}) may not have {} queue pairs", ctx.device_name(), describe(ctx.transport()), describe(config.type));
+    if (errno_value == EOPNOTSUPP || errno_value == EPROTONOSUPPORT ||
+        ctx.transport() == transport_type::iwarp) {
+      hint = fmt::format("{} ({}) may not have {} queue pairs", ctx.device_name(),
+                         describe(ctx.transport()), describe(config.type));
     } else if (wanted.max_inline > 0) {
-      hint = fmt::format("max_inline {} may be more than the device has: ask for less", wanted.max_inline);
+      hint = fmt::format("max_inline {} may be more than the device has: ask for less",
+                         wanted.max_inline);
     }
   } else {
     problem = fmt::format("{} of {}", problem, ctx.device_name());
@@ -64,11 +72,12 @@ error creation_failed(int errno_value, const queue_pair_config& config, const co
 }
 
 constexpr qp_attribute_mask everything_but_rare{
-    qp_attribute::state,        qp_attribute::access,     qp_attribute::pkey_index,         qp_attribute::port,
-    qp_attribute::queue_key,    qp_attribute::path,       qp_attribute::path_mtu,           qp_attribute::timeout,
-    qp_attribute::retry_count,  qp_attribute::rnr_retry,  qp_attribute::rq_psn,             qp_attribute::max_rd_atomic,
-    qp_attribute::sq_psn,       qp_attribute::destination, qp_attribute::max_dest_rd_atomic, qp_attribute::min_rnr_timer,
-    qp_attribute::capabilities, qp_attribute::path_migration,
+    qp_attribute::state,         qp_attribute::access,       qp_attribute::pkey_index,
+    qp_attribute::port,          qp_attribute::queue_key,    qp_attribute::path,
+    qp_attribute::path_mtu,      qp_attribute::timeout,      qp_attribute::retry_count,
+    qp_attribute::rnr_retry,     qp_attribute::rq_psn,       qp_attribute::max_rd_atomic,
+    qp_attribute::sq_psn,        qp_attribute::destination,  qp_attribute::max_dest_rd_atomic,
+    qp_attribute::min_rnr_timer, qp_attribute::capabilities, qp_attribute::path_migration,
 };
 
 /// The attributes that mean something for a type of queue pair in a state.
@@ -84,7 +93,8 @@ qp_attribute_mask meaningful(qp_type type, qp_state now) noexcept {
   mask |= {qp_attribute::access};
   if (now == qp_state::init) return mask;
   mask |= {path, path_mtu, destination, rq_psn, sq_psn};
-  if (type == qp_type::rc) mask |= {timeout, retry_count, rnr_retry, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer};
+  if (type == qp_type::rc)
+    mask |= {timeout, retry_count, rnr_retry, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer};
   return mask;
 }
 
@@ -92,12 +102,15 @@ qp_attribute_mask meaningful(qp_type type, qp_state now) noexcept {
 
 result<queue_pair> protection_domain::create_qp(const queue_pair_config& config) const {
   if (!config.send_cq || !config.recv_cq) {
-    return misuse_error("create_qp", "send_cq and recv_cq must both be given", "they may be the same queue");
+    return misuse_error("create_qp", "send_cq and recv_cq must both be given",
+                        "they may be the same queue");
   }
   if (config.send_cq.context() != context() || config.recv_cq.context() != context()) {
-    return misuse_error("create_qp", "a completion queue belongs to another context than the protection domain");
+    return misuse_error("create_qp",
+                        "a completion queue belongs to another context than the protection domain");
   }
-  auto* const block = new detail::qp_block({.pd = *this, .send_cq = config.send_cq, .recv_cq = config.recv_cq});
+  auto* const block =
+      new detail::qp_block({.pd = *this, .send_cq = config.send_cq, .recv_cq = config.recv_cq});
   detail::reference reference(block);
 
   const auto& wanted = config.capabilities;
@@ -118,23 +131,29 @@ result<queue_pair> protection_domain::create_qp(const queue_pair_config& config)
 
   block->native = ibv_create_qp(native(), &wishes);
   if (block->native == nullptr) return creation_failed(errno, config, context());
-  block->granted = {.max_send_wr = without_marker_slot(wishes.cap.max_send_wr, send_slots, wanted.max_send_wr),
-                    .max_recv_wr = without_marker_slot(wishes.cap.max_recv_wr, recv_slots, wanted.max_recv_wr),
-                    .max_send_sge = wishes.cap.max_send_sge,
-                    .max_recv_sge = wishes.cap.max_recv_sge,
-                    .max_inline = wishes.cap.max_inline_data};
+  block->granted = {
+      .max_send_wr = without_marker_slot(wishes.cap.max_send_wr, send_slots, wanted.max_send_wr),
+      .max_recv_wr = without_marker_slot(wishes.cap.max_recv_wr, recv_slots, wanted.max_recv_wr),
+      .max_send_sge = wishes.cap.max_send_sge,
+      .max_recv_sge = wishes.cap.max_recv_sge,
+      .max_inline = wishes.cap.max_inline_data};
   block->first_psn = random_psn();
   detail::block_of(context()).objects.add(block->native, *block);
-  return detail::handle_access::make<queue_pair>(block->native, std::move(reference), block->granted.max_inline);
+  return detail::handle_access::make<queue_pair>(block->native, std::move(reference),
+                                                 block->granted.max_inline);
 }
 
-result<queue_pair> queue_pair::adopt(ibv_qp* native, const queue_pair_parents& parents, adoption how) {
+result<queue_pair> queue_pair::adopt(ibv_qp* native, const queue_pair_parents& parents,
+                                     adoption how) {
   if (native == nullptr || !parents.pd || !parents.send_cq || !parents.recv_cq) {
-    return misuse_error("queue_pair::adopt", "the C queue pair, its domain and its completion queues must all be given");
+    return misuse_error("queue_pair::adopt",
+                        "the C queue pair, its domain and its completion queues must all be given");
   }
   if (native->pd != parents.pd.native() || native->send_cq != parents.send_cq.native() ||
       native->recv_cq != parents.recv_cq.native()) {
-    return misuse_error("queue_pair::adopt", "the domain or a completion queue is not the one the queue pair was made with");
+    return misuse_error(
+        "queue_pair::adopt",
+        "the domain or a completion queue is not the one the queue pair was made with");
   }
   ibv_qp_attr attributes{};
   ibv_qp_init_attr made_with{};
@@ -143,22 +162,34 @@ result<queue_pair> queue_pair::adopt(ibv_qp* native, const queue_pair_parents& p
   detail::reference reference(block);
   block->native = native;
   block->adopted = std::move(how);
-  block->granted = qp_attributes::from_native(attributes, qp_attribute::capabilities).capabilities.value();
+  block->granted =
+      qp_attributes::from_native(attributes, qp_attribute::capabilities).capabilities.value();
   block->first_psn = random_psn();
   detail::block_of(parents.pd.context()).objects.add(native, *block);
   return queue_pair(native, std::move(reference), block->granted.max_inline);
 }
 
-const qp_capabilities& queue_pair::capabilities() const noexcept { return detail::block_of(*this).granted; }
-const protection_domain& queue_pair::pd() const noexcept { return detail::block_of(*this).parents.pd; }
-const completion_queue& queue_pair::send_cq() const noexcept { return detail::block_of(*this).parents.send_cq; }
-const completion_queue& queue_pair::recv_cq() const noexcept { return detail::block_of(*this).parents.recv_cq; }
+const qp_capabilities& queue_pair::capabilities() const noexcept {
+  return detail::block_of(*this).granted;
+}
+const protection_domain& queue_pair::pd() const noexcept {
+  return detail::block_of(*this).parents.pd;
+}
+const completion_queue& queue_pair::send_cq() const noexcept {
+  return detail::block_of(*this).parents.send_cq;
+}
+const completion_queue& queue_pair::recv_cq() const noexcept {
+  return detail::block_of(*this).parents.recv_cq;
+}
 
 result<qp_attributes> queue_pair::query() const {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr made_with{};
-  RDMAXX_TRY(check(ibv_query_qp(native(), &attributes, static_cast<int>(everything_but_rare.bits()), &made_with), "ibv_query_qp"));
-  auto described = qp_attributes::from_native(attributes, meaningful(type(), qp_state(attributes.qp_state)));
+  RDMAXX_TRY(check(
+      ibv_query_qp(native(), &attributes, static_cast<int>(everything_but_rare.bits()), &made_with),
+      "ibv_query_qp"));
+  auto described =
+      qp_attributes::from_native(attributes, meaningful(type(), qp_state(attributes.qp_state)));
   described.capabilities = capabilities();
   return described;
 }
@@ -178,8 +209,10 @@ result<void> queue_pair::modify(const qp_attributes& attributes) const {
   const int errno_value = errno_of(rc);
   // The device decides what is legal; the specification's table only explains its refusal.
   std::string problem;
-  if (const auto now = state()) problem = explain_transition(type(), *now, attributes.state.value_or(*now), mask);
-  if (problem.empty()) problem = fmt::format("queue pair {:#x}: {}", number().value(), describe(attributes));
+  if (const auto now = state())
+    problem = explain_transition(type(), *now, attributes.state.value_or(*now), mask);
+  if (problem.empty())
+    problem = fmt::format("queue pair {:#x}: {}", number().value(), describe(attributes));
   return errno_error("ibv_modify_qp", errno_value, problem);
 }
 
@@ -188,7 +221,8 @@ result<void> queue_pair::to_error() const { return modify({.state = qp_state::er
 result<void> queue_pair::reset() const { return modify({.state = qp_state::reset}); }
 
 std::string describe(const queue_pair_config& config) {
-  return fmt::format("{} {}{}", describe(config.type), describe(config.capabilities), config.signal_all ? " signal_all" : "");
+  return fmt::format("{} {}{}", describe(config.type), describe(config.capabilities),
+                     config.signal_all ? " signal_all" : "");
 }
 
 std::string describe(const queue_pair& qp) {
@@ -196,7 +230,9 @@ std::string describe(const queue_pair& qp) {
   std::string text = fmt::format("queue_pair {:#x} {}", qp.number().value(), describe(qp.type()));
   if (const auto now = qp.query()) {
     text += fmt::format(" {}", describe(*now->state));
-    if (now->destination) text += fmt::format(" → {:#x} at {}", now->destination->value(), describe(now->path->destination));
+    if (now->destination)
+      text += fmt::format(" → {:#x} at {}", now->destination->value(),
+                          describe(now->path->destination));
   }
   return text + fmt::format(" on {}", qp.pd().context().device_name());
 }

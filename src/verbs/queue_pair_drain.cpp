@@ -1,8 +1,8 @@
 // The orderly end of a queue pair: everything that was posted completes.
 //
-// Counting posts would cost the data path, so drain() lets the device count: it posts a marker behind
-// everything else in each queue. Requests are flushed in order, so when the marker has completed,
-// all have. The markers are posted in the error state, where nothing reaches the wire.
+// Counting posts would cost the data path, so drain() lets the device count: it posts a marker
+// behind everything else in each queue. Requests are flushed in order, so when the marker has
+// completed, all have. The markers are posted in the error state, where nothing reaches the wire.
 
 #include <array>
 #include <cerrno>
@@ -25,11 +25,13 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// True if a marker is under way. Some devices refuse posts in the error state; they flush synchronously,
-/// so what they had is already in the completion queue. A full queue is another matter.
+/// True if a marker is under way. Some devices refuse posts in the error state; they flush
+/// synchronously, so what they had is already in the completion queue. A full queue is another
+/// matter.
 result<bool> marker_posted(const result<void>& posted) {
   if (posted) return true;
-  if (posted.error() == std::errc::not_enough_memory) return posted.error().within("drain: posting its marker");
+  if (posted.error() == std::errc::not_enough_memory)
+    return posted.error().within("drain: posting its marker");
   return false;
 }
 
@@ -39,15 +41,17 @@ result<void> post_send_marker(const queue_pair& qp, wr_id id) {
   RDMAXX_TRY(const auto now, qp.query());
   const auto port = now.port.value_or(1);
   RDMAXX_TRY(const auto own, pick_gid(qp.pd().context(), port));
-  RDMAXX_TRY(const auto self, qp.pd().create_ah({.port = port,
-                                                 .destination = own.address,
-                                                 .source_gid_index = static_cast<std::uint8_t>(own.index)}));
+  RDMAXX_TRY(const auto self,
+             qp.pd().create_ah({.port = port,
+                                .destination = own.address,
+                                .source_gid_index = static_cast<std::uint8_t>(own.index)}));
   return qp.post(ud_send_wr{.id = id, .to = self, .remote_queue_pair = qp.number()});
 }
 
 }  // namespace
 
-result<void> queue_pair::drain(const completion_sink& sink, std::chrono::milliseconds timeout) const {
+result<void> queue_pair::drain(const completion_sink& sink,
+                               std::chrono::milliseconds timeout) const {
   RDMAXX_TRY(const auto before, state());
   const bool iwarp = pd().context().transport() == transport_type::iwarp;
   // iWARP drivers may report reset always.
@@ -60,7 +64,8 @@ result<void> queue_pair::drain(const completion_sink& sink, std::chrono::millise
   const wr_id recv_marker(unique + 1);
   bool send_pending = false;
   bool recv_pending = false;
-  // iWARP devices flush while they change the state. siw would take a marker now, and never complete it.
+  // iWARP devices flush while they change the state. siw would take a marker now, and never
+  // complete it.
   if (!iwarp) {
     RDMAXX_TRY(send_pending, marker_posted(post_send_marker(*this, send_marker)));
     RDMAXX_TRY(recv_pending, marker_posted(post(recv_wr{.id = recv_marker})));
@@ -92,7 +97,8 @@ result<void> queue_pair::drain(const completion_sink& sink, std::chrono::millise
     if (!send_pending && !recv_pending) return {};
     if (clock::now() >= deadline) {
       return errno_error("drain", ETIMEDOUT,
-                         fmt::format("queue pair {:#x} has not flushed its {} queue", number().value(), send_pending ? "send" : "recv"),
+                         fmt::format("queue pair {:#x} has not flushed its {} queue",
+                                     number().value(), send_pending ? "send" : "recv"),
                          "another thread may be polling the completion queue");
     }
     std::this_thread::yield();

@@ -29,33 +29,41 @@ struct explanation {
   std::optional<error_category> category{};
 };
 
-explanation explain(const queue_pair& qp, int errno_value, const refused_request& request, std::optional<qp_state> state) {
+explanation explain(const queue_pair& qp, int errno_value, const refused_request& request,
+                    std::optional<qp_state> state) {
   if (request.sge_count > request.max_sge) {
-    return {fmt::format("{} elements, but the queue pair was created for {}", request.sge_count, request.max_sge),
-            fmt::format("create it with a larger max_{}_sge, or use fewer elements", request.queue), error_category::misuse};
+    return {fmt::format("{} elements, but the queue pair was created for {}", request.sge_count,
+                        request.max_sge),
+            fmt::format("create it with a larger max_{}_sge, or use fewer elements", request.queue),
+            error_category::misuse};
   }
   if (request.inline_bytes > qp.max_inline()) {
-    return {fmt::format("{} bytes inline, but the queue pair was created for {}", request.inline_bytes, qp.max_inline()),
+    return {fmt::format("{} bytes inline, but the queue pair was created for {}",
+                        request.inline_bytes, qp.max_inline()),
             "create it with a larger max_inline, or use inline_if_fits", error_category::misuse};
   }
   if (state && !request.state_allows) {
     return {fmt::format("queue pair {:#x} is in state {}", qp.number().value(), describe(*state)),
             *state == qp_state::error
-                ? "state error: its first failed completion tells why; drain() and reset() it, then connect() again"
-                : fmt::format("state {} does not take {} requests: connect() the queue pair first", describe(*state), request.queue),
+                ? "state error: its first failed completion tells why; drain() and reset() it, "
+                  "then connect() again"
+                : fmt::format("state {} does not take {} requests: connect() the queue pair first",
+                              describe(*state), request.queue),
             *state == qp_state::error ? error_category::gone : error_category::misuse};
   }
   if (errno_value == ENOMEM || errno_value == EAGAIN || errno_value == ENOSPC) {
     return {fmt::format("the {} queue is full ({} requests)", request.queue, request.capacity),
-            request.queue == "send" ? "poll the completion queue: a signaled completion frees its request and the unsignaled ones before it"
-                                    : "poll the completion queue: each completed receive frees a place",
+            request.queue == "send"
+                ? "poll the completion queue: a signaled completion frees its request and the "
+                  "unsignaled ones before it"
+                : "poll the completion queue: each completed receive frees a place",
             error_category::retryable};
   }
   return {};
 }
 
-error refused(const queue_pair& qp, int errno_value, const refused_request& request, std::optional<qp_state> state,
-              std::optional<std::size_t> position) {
+error refused(const queue_pair& qp, int errno_value, const refused_request& request,
+              std::optional<qp_state> state, std::optional<std::size_t> position) {
   auto [problem, hint, category] = explain(qp, errno_value, request, state);
   // errno_error knows the general case; what was found out here goes first.
   const auto general = errno_error(request.call, errno_value, {}, hint);
@@ -69,20 +77,26 @@ error refused(const queue_pair& qp, int errno_value, const refused_request& requ
   });
 }
 
-/// The state, unless the device does not tell the truth about it: iWARP drivers may report reset always.
+/// The state, unless the device does not tell the truth about it: iWARP drivers may report reset
+/// always.
 std::optional<qp_state> known_state(const queue_pair& qp) {
   const auto state = qp.state();
-  if (!state || (*state == qp_state::reset && qp.pd().context().transport() == transport_type::iwarp)) return std::nullopt;
+  if (!state ||
+      (*state == qp_state::reset && qp.pd().context().transport() == transport_type::iwarp))
+    return std::nullopt;
   return *state;
 }
 
 }  // namespace
 
-error queue_pair::post_failed(int rc, const ibv_send_wr& request, std::optional<std::size_t> position) const {
+error queue_pair::post_failed(int rc, const ibv_send_wr& request,
+                              std::optional<std::size_t> position) const {
   const int errno_value = errno_of(rc);
   std::uint64_t bytes = 0;
   if ((request.send_flags & IBV_SEND_INLINE) != 0) {
-    for (const auto& element : std::span(request.sg_list, static_cast<std::size_t>(request.num_sge))) bytes += element.length;
+    for (const auto& element :
+         std::span(request.sg_list, static_cast<std::size_t>(request.num_sge)))
+      bytes += element.length;
   }
   const auto state = known_state(*this);
   return refused(*this, errno_value,
@@ -96,7 +110,8 @@ error queue_pair::post_failed(int rc, const ibv_send_wr& request, std::optional<
                  state, position);
 }
 
-error queue_pair::post_failed(int rc, const ibv_recv_wr& request, std::optional<std::size_t> position) const {
+error queue_pair::post_failed(int rc, const ibv_recv_wr& request,
+                              std::optional<std::size_t> position) const {
   const int errno_value = errno_of(rc);
   const auto state = known_state(*this);
   return refused(*this, errno_value,
@@ -112,15 +127,18 @@ error queue_pair::post_failed(int rc, const ibv_recv_wr& request, std::optional<
 
 // The slots of a list are an array. A driver that failed before it looked at any request may leave
 // `refused_one` null.
-error queue_pair::post_failed(int rc, const ibv_send_wr* list, const ibv_send_wr* refused_one) const {
+error queue_pair::post_failed(int rc, const ibv_send_wr* list,
+                              const ibv_send_wr* refused_one) const {
   const auto* const request = refused_one != nullptr ? refused_one : list;
   // Without a code the reason is one of the two that a driver finds before it rings the doorbell.
-  const bool too_many_elements = static_cast<std::uint32_t>(request->num_sge) > capabilities().max_send_sge;
+  const bool too_many_elements =
+      static_cast<std::uint32_t>(request->num_sge) > capabilities().max_send_sge;
   const int failure = rc != 0 ? rc : (too_many_elements ? EINVAL : ENOMEM);
   return post_failed(failure, *request, static_cast<std::size_t>(request - list));
 }
 
-error queue_pair::post_failed(int rc, const ibv_recv_wr* list, const ibv_recv_wr* refused_one) const {
+error queue_pair::post_failed(int rc, const ibv_recv_wr* list,
+                              const ibv_recv_wr* refused_one) const {
   const auto* const request = refused_one != nullptr ? refused_one : list;
   return post_failed(rc, *request, static_cast<std::size_t>(request - list));
 }

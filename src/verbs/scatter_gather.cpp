@@ -8,7 +8,8 @@ namespace {
 
 template <class Element>
 std::string describe_element(const Element& element) {
-  return fmt::format("{} bytes at {:#x} with lkey {:#x}", element.size(), element.address(), element.key().value());
+  return fmt::format("{} bytes at {:#x} with lkey {:#x}", element.size(), element.address(),
+                     element.key().value());
 }
 
 }  // namespace

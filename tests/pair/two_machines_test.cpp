@@ -1,7 +1,8 @@
-// Two machines: the same tests run on both, as `testbed/guest --pair` starts them, and meet over TCP.
+// Two machines: the same tests run on both, as `testbed/guest --pair` starts them, and meet over
+// TCP.
 //
-// Machine a judges: after each test b tells it how b's half went. In the last test b asks for its own
-// power to be cut, so b's result is never read.
+// Machine a judges: after each test b tells it how b's half went. In the last test b asks for its
+// own power to be cut, so b's result is never read.
 
 #include <array>
 #include <chrono>
@@ -31,7 +32,8 @@ constexpr const char* tcp_port = "7471";
 std::string setting(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
   if (value == nullptr) {
-    throw std::runtime_error(std::string(name) + " is not set: run this with `testbed/guest --pair`");
+    throw std::runtime_error(std::string(name) +
+                             " is not set: run this with `testbed/guest --pair`");
   }
   return value;
 }
@@ -133,7 +135,9 @@ TEST_F(two_machines, a_message_with_immediate_data_arrives) {
   qp.post(recv_wr{.id = wr_id{1}, .into = {{shared.scatter()}}}).value();
   line->exchange('p');
   fill(7);
-  qp.post(send_wr{.id = wr_id{2}, .from = {{local.gather(local.bytes().first(9000))}}, .imm = 0xabcd}).value();
+  qp.post(
+        send_wr{.id = wr_id{2}, .from = {{local.gather(local.bytes().first(9000))}}, .imm = 0xabcd})
+      .value();
   for (int i = 0; i < 2; ++i) {
     const auto done = completion();
     ASSERT_TRUE(done) << done.error();
@@ -148,7 +152,8 @@ TEST_F(two_machines, a_message_with_immediate_data_arrives) {
 TEST_F(two_machines, additions_of_the_other_machine_are_all_counted) {
   constexpr std::uint64_t additions = 50;
   for (std::uint64_t i = 0; i < additions; ++i) {
-    qp.post(faa_wr{.at = peer_memory, .add = 2, .into = {{local.scatter(local.bytes().first(8))}}}).value();
+    qp.post(faa_wr{.at = peer_memory, .add = 2, .into = {{local.scatter(local.bytes().first(8))}}})
+        .value();
     const auto done = completion();
     ASSERT_TRUE(done) << done.error();
     std::uint64_t before = 0;
@@ -174,7 +179,10 @@ TEST_F(zz_death_of_a_machine, fails_the_send_with_retry_exceeded_and_flushes_the
   // The TCP line breaks or falls silent; only the queue pair can tell. Write until it does.
   work_completion failure;
   for (const auto deadline = std::chrono::steady_clock::now() + patience;;) {
-    qp.post(write_wr{.id = wr_id{1}, .from = {{local.gather(local.bytes().first(64))}}, .to = peer_memory}).value();
+    qp
+        .post(write_wr{
+            .id = wr_id{1}, .from = {{local.gather(local.bytes().first(64))}}, .to = peer_memory})
+        .value();
     failure = completion();
     if (!failure) break;
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the peer's death went unnoticed";
@@ -184,8 +192,11 @@ TEST_F(zz_death_of_a_machine, fails_the_send_with_retry_exceeded_and_flushes_the
   EXPECT_EQ(qp.state().value(), qp_state::error);
 
   int flushed = 0;
-  for (unsigned i = 0; i < 8; ++i) qp.post(recv_wr{.id = wr_id(100 + i), .into = {{shared.scatter()}}}).value();
-  qp.drain([&](const work_completion& left) { flushed += left.status() == wc_status::flushed ? 1 : 0; }).value();
+  for (unsigned i = 0; i < 8; ++i)
+    qp.post(recv_wr{.id = wr_id(100 + i), .into = {{shared.scatter()}}}).value();
+  qp.drain([&](const work_completion& left) {
+      flushed += left.status() == wc_status::flushed ? 1 : 0;
+    }).value();
   EXPECT_EQ(flushed, 8);
   line.reset();
 }

@@ -52,8 +52,7 @@ void print_gids(const std::vector<device_report>& devices) {
     for (const auto& port : device.ports) {
       for (const auto& gid : port.gids) {
         gids.add({device.name, std::to_string(gid.port), std::to_string(gid.index),
-                  describe(gid.address), std::string(describe(gid.type)),
-                  or_dash(gid.netdev)});
+                  describe(gid.address), std::string(describe(gid.type)), or_dash(gid.netdev)});
       }
     }
   }

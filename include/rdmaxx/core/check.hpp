@@ -3,8 +3,8 @@
 // check: the one place where C results become result<T>.
 //
 // The C libraries report failure in four dialects: 0 is success; a positive value is an errno
-// (libibverbs); -1 means "see errno" (librdmacm, read(2)); below -1 is a negated errno (siw's post).
-// Functions that return pointers set errno.
+// (libibverbs); -1 means "see errno" (librdmacm, read(2)); below -1 is a negated errno (siw's
+// post). Functions that return pointers set errno.
 
 #include <string_view>
 
@@ -20,7 +20,8 @@ namespace rdmaxx::inline v0 {
 /// A null pointer is a failure described by errno.
 template <class T>
 [[nodiscard]] result<T*> check(T* pointer, std::string_view operation) {
-  if (pointer != nullptr) [[likely]] return pointer;
+  if (pointer != nullptr) [[likely]]
+    return pointer;
   return errno_error(operation, errno_of(-1));
 }
 

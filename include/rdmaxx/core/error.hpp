@@ -2,10 +2,12 @@
 
 // error: what failed, why, and what a person can do about it.
 //
-// An error is one pointer to shared, cold detail, so that result<T> stays small and its success path
-// free. It knows the call that failed, the std::error_code, a category to branch on, and a hint.
+// An error is one pointer to shared, cold detail, so that result<T> stays small and its success
+// path free. It knows the call that failed, the std::error_code, a category to branch on, and a
+// hint.
 //
-//   error: ibv_create_qp failed: Cannot allocate memory [12]: max_send_wr 70000 exceeds the device's 1048576
+//   error: ibv_create_qp failed: Cannot allocate memory [12]: max_send_wr 70000 exceeds the
+//   device's 1048576
 //     hint: ask for at most 1048576 …
 //
 // Threads: an error is an immutable value; copies may be used from any threads.
@@ -81,11 +83,17 @@ class [[nodiscard]] error {
   /// The same error, told from further out: "opening rxe0: ibv_open_device failed: …".
   [[nodiscard]] error within(std::string_view action) const;
 
-  operator std::error_code() const noexcept { return code(); }  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+  operator std::error_code() const noexcept { return code(); }
 
-  friend bool operator==(const error& e, const std::error_code& code) noexcept { return e.code() == code; }
-  friend bool operator==(const error& e, const std::error_condition& condition) noexcept { return e.code() == condition; }
-  friend bool operator==(const error& e, std::errc condition) noexcept { return e.code() == condition; }
+  friend bool operator==(const error& e, const std::error_code& code) noexcept {
+    return e.code() == code;
+  }
+  friend bool operator==(const error& e, const std::error_condition& condition) noexcept {
+    return e.code() == condition;
+  }
+  friend bool operator==(const error& e, std::errc condition) noexcept {
+    return e.code() == condition;
+  }
 
  private:
   struct detail;
@@ -116,9 +124,11 @@ class exception : public std::system_error {
 [[nodiscard]] error_category category_of(std::error_code code) noexcept;
 
 /// An error from an errno value; category and a general hint are derived from it.
-[[nodiscard]] error errno_error(std::string_view operation, int errno_value, std::string problem = {}, std::string hint = {});
+[[nodiscard]] error errno_error(std::string_view operation, int errno_value,
+                                std::string problem = {}, std::string hint = {});
 
 /// The caller asked for what cannot be: EINVAL, with the reason.
-[[nodiscard]] error misuse_error(std::string_view operation, std::string problem, std::string hint = {});
+[[nodiscard]] error misuse_error(std::string_view operation, std::string problem,
+                                 std::string hint = {});
 
 }  // namespace rdmaxx::inline v0

@@ -33,7 +33,7 @@ class flags {
 
   constexpr flags() noexcept = default;
   // Implicit: a single bit is a set of one.
-  constexpr flags(E bit) noexcept : bits_(static_cast<value_type>(bit)) {}  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+  constexpr flags(E bit) noexcept : bits_(static_cast<value_type>(bit)) {}
   constexpr flags(std::initializer_list<E> set) noexcept {
     for (const E bit : set) bits_ |= static_cast<value_type>(bit);
   }
@@ -49,9 +49,13 @@ class flags {
   [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
   [[nodiscard]] constexpr int count() const noexcept { return std::popcount(bits_); }
   /// True if every bit of `set` is here.
-  [[nodiscard]] constexpr bool has(flags set) const noexcept { return (bits_ & set.bits_) == set.bits_; }
+  [[nodiscard]] constexpr bool has(flags set) const noexcept {
+    return (bits_ & set.bits_) == set.bits_;
+  }
   /// True if at least one bit of `set` is here.
-  [[nodiscard]] constexpr bool has_any(flags set) const noexcept { return (bits_ & set.bits_) != 0; }
+  [[nodiscard]] constexpr bool has_any(flags set) const noexcept {
+    return (bits_ & set.bits_) != 0;
+  }
 
   constexpr flags& operator|=(flags set) noexcept { return bits_ |= set.bits_, *this; }
   constexpr flags& operator&=(flags set) noexcept { return bits_ &= set.bits_, *this; }

@@ -2,22 +2,22 @@
 
 // handle: who keeps a verbs object alive.
 //
-// Destroying a verbs object before what was made from it is undefined behaviour in C. Here each object
-// has one heap block, its *resource*, which counts its references and holds references to its parents.
-// Handles are what users hold:
+// Destroying a verbs object before what was made from it is undefined behaviour in C. Here each
+// object has one heap block, its *resource*, which counts its references and holds references to
+// its parents. Handles are what users hold:
 //
 //   shared_handle   copyable; for inner nodes that children refer to (context, protection_domain …)
 //   unique_handle   move-only; for leaves (queue_pair, memory_region …)
 //
-// When the last reference goes, the resource calls its C destroy function. If that fails, the resource is
-// leaked, with all that it refers to (parents, buffers), and the failure is logged: memory that a
-// device may still write must not be freed.
+// When the last reference goes, the resource calls its C destroy function. If that fails, the
+// resource is leaked, with all that it refers to (parents, buffers), and the failure is logged:
+// memory that a device may still write must not be freed.
 //
 // Handles cache the native pointer, so the data path does not look into the block; and the block's
 // address never changes, so the C object's *_context can point to it.
 //
-// Threads: reference counting is atomic; distinct handles of one object may be copied and destroyed in
-// different threads. One handle object is not to be assigned in one thread and used in another.
+// Threads: reference counting is atomic; distinct handles of one object may be copied and destroyed
+// in different threads. One handle object is not to be assigned in one thread and used in another.
 
 #include <atomic>
 #include <cstdint>
@@ -31,7 +31,7 @@ namespace rdmaxx::inline v0 {
 
 /// Who ends an adopted C object.
 enum class ownership : std::uint8_t {
-  owned,     ///< the last handle does, with the C library's ordinary function or `adoption::destroy`
+  owned,  ///< the last handle does, with the C library's ordinary function or `adoption::destroy`
   borrowed,  ///< the caller does, after the last handle has gone
 };
 [[nodiscard]] std::string_view describe(ownership kind) noexcept;
@@ -41,7 +41,8 @@ struct adoption {
   ownership kind = ownership::owned;
   /// Called instead of the ordinary destroy function, e.g. rdma_destroy_qp; returns 0 or an errno.
   std::function<int()> destroy{};
-  /// Released after the object was destroyed: whatever the object needs and rdmaxx does not know of.
+  /// Released after the object was destroyed: whatever the object needs and rdmaxx does not know
+  /// of.
   std::shared_ptr<void> keep_alive{};
 };
 
@@ -74,12 +75,14 @@ class resource {
   std::atomic<std::uint32_t> references_{1};
 };
 
-/// The block of one C object: its pointer and how it ends. Derived blocks add references to parents.
+/// The block of one C object: its pointer and how it ends. Derived blocks add references to
+/// parents.
 template <class Native>
 class native_resource : public resource {
  public:
   /// `function` and `call` name the C library's function for objects made by this library.
-  native_resource(int (*function)(Native*), const char* call) noexcept : destroy_(function), call_(call) {}
+  native_resource(int (*function)(Native*), const char* call) noexcept
+      : destroy_(function), call_(call) {}
 
   /// Set once the C object exists. Until then the block ends without a destroy call.
   Native* native = nullptr;
@@ -92,7 +95,9 @@ class native_resource : public resource {
     if (rc == 0) after_destroy();
     return rc;
   }
-  [[nodiscard]] std::string destroy_call() const override { return std::string(call_) + "(" + name() + ")"; }
+  [[nodiscard]] std::string destroy_call() const override {
+    return std::string(call_) + "(" + name() + ")";
+  }
 
   /// The C object is gone; `native` is only a number now.
   virtual void after_destroy() noexcept {}
@@ -103,7 +108,8 @@ class native_resource : public resource {
   const char* call_;
 };
 
-/// A counted pointer to a resource; the constructor takes over the reference that a new block starts with.
+/// A counted pointer to a resource; the constructor takes over the reference that a new block
+/// starts with.
 class reference {
  public:
   reference() noexcept = default;
@@ -141,11 +147,14 @@ class handle {
   [[nodiscard]] Native* native() const noexcept { return native_; }
   explicit operator bool() const noexcept { return native_ != nullptr; }
 
-  friend bool operator==(const handle& a, const handle& b) noexcept { return a.native_ == b.native_; }
+  friend bool operator==(const handle& a, const handle& b) noexcept {
+    return a.native_ == b.native_;
+  }
 
  protected:
   handle() noexcept = default;
-  handle(Native* native, detail::reference block) noexcept : native_(native), block_(std::move(block)) {}
+  handle(Native* native, detail::reference block) noexcept
+      : native_(native), block_(std::move(block)) {}
   handle(const handle&) noexcept = default;
   handle(handle&& other) noexcept
       : native_(std::exchange(other.native_, nullptr)), block_(std::move(other.block_)) {}
@@ -187,7 +196,8 @@ class unique_handle : public handle<Native> {
 
 namespace detail {
 
-/// The library's own way inside: makes handles and finds their blocks. Every handle type befriends it.
+/// The library's own way inside: makes handles and finds their blocks. Every handle type befriends
+/// it.
 struct handle_access {
   template <class Handle, class... Arguments>
   [[nodiscard]] static Handle make(Arguments&&... arguments) {

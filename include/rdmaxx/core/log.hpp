@@ -3,11 +3,11 @@
 // log: where the library says what nobody is there to be told, such as a destructor's failure.
 //
 // Everything else is an error value; nothing on the data path logs. The sink is replaceable: the
-// default one writes warnings and errors to standard error, and RDMAXX_LOG=debug|info|warning|error|off
-// in the environment changes its threshold.
+// default one writes warnings and errors to standard error, and
+// RDMAXX_LOG=debug|info|warning|error|off in the environment changes its threshold.
 //
-// Threads: log() and set_log_sink() may be called from any thread. A sink may be called from several
-// threads at once, and may still be running in another thread when set_log_sink() returns.
+// Threads: log() and set_log_sink() may be called from any thread. A sink may be called from
+// several threads at once, and may still be running in another thread when set_log_sink() returns.
 
 #include <cstdint>
 #include <functional>

@@ -12,18 +12,21 @@ namespace rdmaxx::inline v0 {
 /// A wait of this length lasts until the event comes.
 inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
 
-/// `timeout` from now. A year stands for all that is longer: now() + milliseconds::max() would overflow.
-[[nodiscard]] std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept;
+/// `timeout` from now. A year stands for all that is longer: now() + milliseconds::max() would
+/// overflow.
+[[nodiscard]] std::chrono::steady_clock::time_point deadline_after(
+    std::chrono::milliseconds timeout) noexcept;
 
 /// True when `fd` is readable, false when the time is over. Signals do not end the wait.
 [[nodiscard]] result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout);
 
-/// Calls `try_get`, which returns result<optional<Event>>, until it gives an event or the time is over.
+/// Calls `try_get`, which returns result<optional<Event>>, until it gives an event or the time is
+/// over.
 ///
 /// Several threads may wait for one descriptor: whoever finds the event taken waits on.
 template <class TryGet>
-[[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout, TryGet try_get)
-    -> decltype(try_get()) {
+[[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout,
+                                  TryGet try_get) -> decltype(try_get()) {
   const auto deadline = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
   for (;;) {
     auto event = try_get();

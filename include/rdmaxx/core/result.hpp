@@ -27,7 +27,7 @@ class [[nodiscard]] result : public std::expected<T, error> {
  public:
   using base::base;
   // Implicit: `return some_error;` is how functions fail.
-  result(error failure) noexcept : base(std::unexpect, std::move(failure)) {}  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+  result(error failure) noexcept : base(std::unexpect, std::move(failure)) {}
 
   // std::expected's value() throws bad_expected_access, which tells a person nothing.
   T& value() & { return ensure(), **this; }
@@ -38,7 +38,8 @@ class [[nodiscard]] result : public std::expected<T, error> {
 
  private:
   void ensure() const {
-    if (!this->has_value()) [[unlikely]] detail::throw_error(this->error());
+    if (!this->has_value()) [[unlikely]]
+      detail::throw_error(this->error());
   }
 };
 
@@ -49,10 +50,11 @@ class [[nodiscard]] result<T> : public std::expected<T, error> {
 
  public:
   using base::base;
-  result(error failure) noexcept : base(std::unexpect, std::move(failure)) {}  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+  result(error failure) noexcept : base(std::unexpect, std::move(failure)) {}
 
   void value() const {
-    if (!this->has_value()) [[unlikely]] detail::throw_error(this->error());
+    if (!this->has_value()) [[unlikely]]
+      detail::throw_error(this->error());
   }
 };
 
@@ -65,20 +67,25 @@ class [[nodiscard]] result<T> : public std::expected<T, error> {
 
 #define RDMAXX_DETAIL_CONCAT_(a, b) a##b
 #define RDMAXX_DETAIL_CONCAT(a, b) RDMAXX_DETAIL_CONCAT_(a, b)
-#define RDMAXX_DETAIL_TRY_VALUE(leave, outcome, declaration, ...)        \
-  auto&& outcome = (__VA_ARGS__);                                        \
-  if (!outcome.has_value()) [[unlikely]] leave(std::move(outcome).error()); \
+#define RDMAXX_DETAIL_TRY_VALUE(leave, outcome, declaration, ...) \
+  auto&& outcome = (__VA_ARGS__);                                 \
+  if (!outcome.has_value()) [[unlikely]]                          \
+    leave(std::move(outcome).error());                            \
   declaration = *std::move(outcome)
-#define RDMAXX_DETAIL_TRY_VOID(leave, expression)                                       \
-  do {                                                                                  \
-    auto&& rdmaxx_outcome = (expression);                                               \
-    if (!rdmaxx_outcome.has_value()) [[unlikely]] leave(std::move(rdmaxx_outcome).error()); \
+#define RDMAXX_DETAIL_TRY_VOID(leave, expression) \
+  do {                                            \
+    auto&& rdmaxx_outcome = (expression);         \
+    if (!rdmaxx_outcome.has_value()) [[unlikely]] \
+      leave(std::move(rdmaxx_outcome).error());   \
   } while (false)
-#define RDMAXX_DETAIL_TRY_SELECT1(leave, first, ...) \
-  RDMAXX_DETAIL_TRY_VALUE(leave, RDMAXX_DETAIL_CONCAT(rdmaxx_outcome_, __LINE__), first, __VA_ARGS__)
+#define RDMAXX_DETAIL_TRY_SELECT1(leave, first, ...)                                     \
+  RDMAXX_DETAIL_TRY_VALUE(leave, RDMAXX_DETAIL_CONCAT(rdmaxx_outcome_, __LINE__), first, \
+                          __VA_ARGS__)
 #define RDMAXX_DETAIL_TRY_SELECT(leave, first) RDMAXX_DETAIL_TRY_VOID(leave, first)
 
-#define RDMAXX_TRY(first, ...) \
-  RDMAXX_DETAIL_CONCAT(RDMAXX_DETAIL_TRY_SELECT, __VA_OPT__(1))(return, first __VA_OPT__(, ) __VA_ARGS__)
-#define RDMAXX_CO_TRY(first, ...) \
-  RDMAXX_DETAIL_CONCAT(RDMAXX_DETAIL_TRY_SELECT, __VA_OPT__(1))(co_return, first __VA_OPT__(, ) __VA_ARGS__)
+#define RDMAXX_TRY(first, ...)                                   \
+  RDMAXX_DETAIL_CONCAT(RDMAXX_DETAIL_TRY_SELECT, __VA_OPT__(1))( \
+      return, first __VA_OPT__(, ) __VA_ARGS__)
+#define RDMAXX_CO_TRY(first, ...)                                          \
+  RDMAXX_DETAIL_CONCAT(RDMAXX_DETAIL_TRY_SELECT, __VA_OPT__(1))(co_return, \
+                                                                first __VA_OPT__(, ) __VA_ARGS__)

@@ -2,9 +2,9 @@
 
 // strong_integer: an integer that cannot be mistaken for another one.
 //
-// Verbs calls take many 32-bit numbers (keys, queue pair numbers, sequence numbers) that the C types
-// do not tell apart. A strong_integer<Tag, T> compares, hashes and prints like its value, and converts
-// to or from it only when asked.
+// Verbs calls take many 32-bit numbers (keys, queue pair numbers, sequence numbers) that the C
+// types do not tell apart. A strong_integer<Tag, T> compares, hashes and prints like its value, and
+// converts to or from it only when asked.
 
 #include <compare>
 #include <cstddef>

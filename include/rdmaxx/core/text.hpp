@@ -2,9 +2,9 @@
 
 // text: how things become words.
 //
-// A type is *describable* when an overload of describe() in namespace rdmaxx turns it into text. Every
-// public enum, flag set, attribute type and live handle is. From that one function come operator<<
-// (here) and the fmt formatter (core/format.hpp), so that all three always say the same.
+// A type is *describable* when an overload of describe() in namespace rdmaxx turns it into text.
+// Every public enum, flag set, attribute type and live handle is. From that one function come
+// operator<< (here) and the fmt formatter (core/format.hpp), so that all three always say the same.
 
 #include <concepts>
 #include <cstdint>
@@ -22,7 +22,8 @@ concept describable = requires(const T& value) {
   { describe(value) } -> std::convertible_to<std::string>;
 };
 
-/// string_view does not convert to string implicitly, so enums, whose names are literals, are told apart.
+/// string_view does not convert to string implicitly, so enums, whose names are literals, are told
+/// apart.
 template <class T>
 concept named = requires(const T& value) {
   { describe(value) } -> std::same_as<std::string_view>;

@@ -8,7 +8,8 @@ struct unsafe_t {
   explicit constexpr unsafe_t(int) noexcept {}
 };
 
-/// Passed to functions whose safety depends on what a peer or other code does; each says what it asks for.
+/// Passed to functions whose safety depends on what a peer or other code does; each says what it
+/// asks for.
 inline constexpr unsafe_t unsafe{0};
 
 }  // namespace rdmaxx::inline v0

@@ -5,8 +5,8 @@
 // An address_vector is a description (also part of a connected queue pair's attributes); an
 // address_handle is the device's object made from it, needed for UD sends.
 //
-// Lifetime: an address_handle must outlive the posting of the sends that name it (not their completion).
-// Threads: it may be used by several threads at once.
+// Lifetime: an address_handle must outlive the posting of the sends that name it (not their
+// completion). Threads: it may be used by several threads at once.
 
 #include <cstdint>
 #include <string>
@@ -20,11 +20,11 @@
 namespace rdmaxx::inline v0 {
 
 struct address_vector {
-  std::uint8_t port = 1;            ///< the local port to send from
-  bool global = true;               ///< with a GRH; always so on RoCE
-  gid destination{};                ///< used if global
+  std::uint8_t port = 1;              ///< the local port to send from
+  bool global = true;                 ///< with a GRH; always so on RoCE
+  gid destination{};                  ///< used if global
   std::uint8_t source_gid_index = 0;  ///< used if global
-  lid destination_lid{};            ///< InfiniBand only
+  lid destination_lid{};              ///< InfiniBand only
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;

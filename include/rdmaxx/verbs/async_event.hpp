@@ -3,13 +3,15 @@
 // async_event_queue, async_event: what a device has to say unasked.
 //
 //   auto events = ctx.async_events().value();
-//   if (auto event = events.wait(1s).value()) fmt::print("{}\n", *event);    // "port_error on port 1 of rxe0"
+//   if (auto event = events.wait(1s).value()) fmt::print("{}\n", *event);    // "port_error on port
+//   1 of rxe0"
 //
-// An event acknowledges itself when it is destroyed and keeps the object it is about alive until then;
-// so an object can be destroyed while an event about it is being handled, even by the same thread.
+// An event acknowledges itself when it is destroyed and keeps the object it is about alive until
+// then; so an object can be destroyed while an event about it is being handled, even by the same
+// thread.
 //
-// Threads: wait() and try_get() may be called from several threads; each event goes to one of them. The
-// events of a device are shared by all copies of its context. The descriptor is non-blocking.
+// Threads: wait() and try_get() may be called from several threads; each event goes to one of them.
+// The events of a device are shared by all copies of its context. The descriptor is non-blocking.
 
 #include <chrono>
 #include <cstdint>
@@ -31,7 +33,7 @@ class completion_queue;
 class queue_pair;
 
 enum class async_event_type : std::uint8_t {
-  cq_error = IBV_EVENT_CQ_ERR,                            ///< a completion queue overflowed
+  cq_error = IBV_EVENT_CQ_ERR,  ///< a completion queue overflowed
   qp_fatal = IBV_EVENT_QP_FATAL,
   qp_request_error = IBV_EVENT_QP_REQ_ERR,
   qp_access_error = IBV_EVENT_QP_ACCESS_ERR,
@@ -62,7 +64,9 @@ class [[nodiscard]] async_event {
   async_event& operator=(const async_event&) = delete;
   ~async_event() { acknowledge(); }
 
-  [[nodiscard]] async_event_type type() const noexcept { return async_event_type(native_.event_type); }
+  [[nodiscard]] async_event_type type() const noexcept {
+    return async_event_type(native_.event_type);
+  }
   [[nodiscard]] const rdmaxx::context& context() const noexcept { return context_; }
 
   /// The port the event is about, if it is about one.
@@ -79,7 +83,8 @@ class [[nodiscard]] async_event {
 
  private:
   friend class async_event_queue;
-  async_event(const ibv_async_event& native, rdmaxx::context ctx, detail::reference subject) noexcept
+  async_event(const ibv_async_event& native, rdmaxx::context ctx,
+              detail::reference subject) noexcept
       : native_(native), context_(std::move(ctx)), subject_(std::move(subject)), pending_(true) {}
 
   ibv_async_event native_{};
@@ -97,7 +102,8 @@ class async_event_queue {
   [[nodiscard]] int fd() const noexcept { return context_.native()->async_fd; }
   [[nodiscard]] result<std::optional<async_event>> try_get() const;
   /// The next event, or nothing when the time is over.
-  [[nodiscard]] result<std::optional<async_event>> wait(std::optional<std::chrono::milliseconds> timeout = forever) const;
+  [[nodiscard]] result<std::optional<async_event>> wait(
+      std::optional<std::chrono::milliseconds> timeout = forever) const;
 
  private:
   friend class context;

@@ -9,13 +9,13 @@
 //   cq.req_notify().value();                        // arm again, *then* drain: nothing is missed
 //   while (!cq.poll(wc).value().empty()) …
 //
-// An event acknowledges itself when it is destroyed and keeps its queue alive until then. That is what
-// makes destruction safe: ibv_destroy_cq waits for every event to be acknowledged, and a queue with an
-// unacknowledged event is not destroyed.
+// An event acknowledges itself when it is destroyed and keeps its queue alive until then. That is
+// what makes destruction safe: ibv_destroy_cq waits for every event to be acknowledged, and a queue
+// with an unacknowledged event is not destroyed.
 //
 // Lifetime: copies share one channel; it ends after its queues.
-// Threads: wait() and try_get() may be called from several threads; each event goes to one of them. The
-// descriptor is non-blocking: reading it from foreign code must expect EAGAIN.
+// Threads: wait() and try_get() may be called from several threads; each event goes to one of them.
+// The descriptor is non-blocking: reading it from foreign code must expect EAGAIN.
 
 #include <chrono>
 #include <optional>
@@ -53,7 +53,8 @@ class [[nodiscard]] cq_event {
 
  private:
   friend class completion_channel;
-  cq_event(ibv_cq* native, detail::reference block) noexcept : native_(native), block_(std::move(block)) {}
+  cq_event(ibv_cq* native, detail::reference block) noexcept
+      : native_(native), block_(std::move(block)) {}
 
   ibv_cq* native_;
   detail::reference block_;
@@ -71,7 +72,8 @@ class completion_channel : public shared_handle<ibv_comp_channel> {
   /// The next event, or nothing if there is none now.
   [[nodiscard]] result<std::optional<cq_event>> try_get() const;
   /// The next event, or nothing when the time is over.
-  [[nodiscard]] result<std::optional<cq_event>> wait(std::optional<std::chrono::milliseconds> timeout = forever) const;
+  [[nodiscard]] result<std::optional<cq_event>> wait(
+      std::optional<std::chrono::milliseconds> timeout = forever) const;
 
  private:
   friend struct detail::handle_access;

@@ -3,8 +3,8 @@
 // completion_queue: where finished work requests are reported.
 //
 // Lifetime: copies share one queue; it ends after the queue pairs that use it and after its events.
-// Threads: poll(), req_notify() and the queries may be called from any thread; each completion goes to
-// one of the pollers. resize() must not run beside poll().
+// Threads: poll(), req_notify() and the queries may be called from any thread; each completion goes
+// to one of the pollers. resize() must not run beside poll().
 
 #include <cstdint>
 #include <optional>
@@ -24,8 +24,8 @@
 namespace rdmaxx::inline v0 {
 
 struct completion_queue_config {
-  std::uint32_t capacity = 128;       ///< completions; the device may round up
-  completion_channel channel{};       ///< where events go; empty: the queue is only polled
+  std::uint32_t capacity = 128;         ///< completions; the device may round up
+  completion_channel channel{};         ///< where events go; empty: the queue is only polled
   std::uint32_t completion_vector = 0;  ///< which of the device's interrupt vectors signals events
 };
 [[nodiscard]] std::string describe(const completion_queue_config& config);
@@ -36,8 +36,8 @@ enum class notify : std::uint8_t { any, solicited };
 
 /// What a poll brought: behaves like result<std::span<work_completion>>.
 ///
-/// A result<T> keeps its error beside the value, in memory; polling is too hot for that. This is a pointer
-/// and the C return code, in registers, and the error is made only when it is asked for.
+/// A result<T> keeps its error beside the value, in memory; polling is too hot for that. This is a
+/// pointer and the C return code, in registers, and the error is made only when it is asked for.
 class [[nodiscard]] poll_result {
  public:
   poll_result(work_completion* first, int count) noexcept : first_(first), count_(count) {}
@@ -49,14 +49,16 @@ class [[nodiscard]] poll_result {
     return {first_, static_cast<std::size_t>(count_)};
   }
   [[nodiscard]] std::span<work_completion> value() const {
-    if (!has_value()) [[unlikely]] detail::throw_error(error());
+    if (!has_value()) [[unlikely]]
+      detail::throw_error(error());
     return **this;
   }
   /// Why the poll failed; only if not has_value().
   [[nodiscard]] rdmaxx::error error() const;
 
-  operator result<std::span<work_completion>>() const {  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
-    if (!has_value()) [[unlikely]] return error();
+  operator result<std::span<work_completion>>() const {
+    if (!has_value()) [[unlikely]]
+      return error();
     return **this;
   }
 
@@ -64,28 +66,32 @@ class [[nodiscard]] poll_result {
   work_completion* first_;
   int count_;  ///< negative: the C call's failure
 };
-static_assert(std::is_trivially_copyable_v<poll_result> && sizeof(poll_result) == 2 * sizeof(void*));
+static_assert(std::is_trivially_copyable_v<poll_result> &&
+              sizeof(poll_result) == 2 * sizeof(void*));
 
 class completion_queue : public shared_handle<ibv_cq> {
  public:
   completion_queue() noexcept = default;
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
-  [[nodiscard]] std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(native()->cqe); }
+  [[nodiscard]] std::uint32_t capacity() const noexcept {
+    return static_cast<std::uint32_t>(native()->cqe);
+  }
   /// Empty if the queue was made without one.
   [[nodiscard]] const completion_channel& channel() const noexcept;
 
-  /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part that was
-  /// filled. Never waits.
+  /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part
+  /// that was filled. Never waits.
   [[nodiscard]] poll_result poll(std::span<work_completion> into) const noexcept {
     return {into.data(), ibv_poll_cq(native(), static_cast<int>(into.size()), into.data())};
   }
 
-  /// Arms the queue: the next completion (or solicited one) raises one event on its channel. Completions
-  /// that are already queued do not: poll after arming.
+  /// Arms the queue: the next completion (or solicited one) raises one event on its channel.
+  /// Completions that are already queued do not: poll after arming.
   [[nodiscard]] result<void> req_notify(notify kind = notify::any) const {
     const int rc = ibv_req_notify_cq(native(), kind == notify::solicited ? 1 : 0);
-    if (rc == 0) [[likely]] return {};
+    if (rc == 0) [[likely]]
+      return {};
     return notify_failed(rc);
   }
 

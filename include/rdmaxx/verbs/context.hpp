@@ -6,11 +6,10 @@
 //   auto pd = ctx.alloc_pd().value();
 //   auto cq = ctx.create_cq({.capacity = 64}).value();
 //
-// Lifetime: copies share one open device; it is closed when the last copy and everything made from it
-// have gone.
-// Threads: every member may be called from any thread at any time.
-// Fork: after fork the child must not use a context (or anything made from it); it opens its own. All
-// descriptors are close-on-exec. See docs/thread-safety.md.
+// Lifetime: copies share one open device; it is closed when the last copy and everything made from
+// it have gone. Threads: every member may be called from any thread at any time. Fork: after fork
+// the child must not use a context (or anything made from it); it opens its own. All descriptors
+// are close-on-exec. See docs/thread-safety.md.
 
 #include <cstdint>
 #include <optional>

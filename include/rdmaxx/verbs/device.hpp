@@ -5,7 +5,8 @@
 //   for (const device& d : devices().value()) fmt::print("{}\n", d);
 //   context ctx = open_device("rxe0").value();
 //
-// Threads: devices() and open_device() may be called from any thread; a device is a cheap immutable value.
+// Threads: devices() and open_device() may be called from any thread; a device is a cheap immutable
+// value.
 
 #include <cstdint>
 #include <memory>
@@ -48,15 +49,20 @@ class device {
  public:
   [[nodiscard]] std::string_view name() const noexcept { return native_->name; }
   [[nodiscard]] rdmaxx::guid guid() const noexcept;
-  [[nodiscard]] rdmaxx::node_type node_type() const noexcept { return rdmaxx::node_type(native_->node_type); }
-  [[nodiscard]] transport_type transport() const noexcept { return transport_type(native_->transport_type); }
+  [[nodiscard]] rdmaxx::node_type node_type() const noexcept {
+    return rdmaxx::node_type(native_->node_type);
+  }
+  [[nodiscard]] transport_type transport() const noexcept {
+    return transport_type(native_->transport_type);
+  }
   [[nodiscard]] ibv_device* native() const noexcept { return native_; }
 
   [[nodiscard]] result<context> open() const;
 
  private:
   friend result<std::vector<device>> devices();
-  device(ibv_device* native, std::shared_ptr<void> list) : native_(native), list_(std::move(list)) {}
+  device(ibv_device* native, std::shared_ptr<void> list)
+      : native_(native), list_(std::move(list)) {}
 
   ibv_device* native_;
   std::shared_ptr<void> list_;  // an ibv_device may be used while the list that named it exists

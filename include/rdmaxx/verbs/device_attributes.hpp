@@ -48,8 +48,8 @@ inline constexpr bool is_flag_enum<device_capability> = true;
 
 enum class atomic_capability : std::uint8_t {
   none = IBV_ATOMIC_NONE,
-  device = IBV_ATOMIC_HCA,     ///< atomic among the operations of this device
-  global = IBV_ATOMIC_GLOB,    ///< atomic also towards the CPU and other devices
+  device = IBV_ATOMIC_HCA,   ///< atomic among the operations of this device
+  global = IBV_ATOMIC_GLOB,  ///< atomic also towards the CPU and other devices
 };
 [[nodiscard]] std::string_view describe(atomic_capability capability) noexcept;
 

@@ -2,8 +2,8 @@
 
 // gid: the 128-bit address of an RDMA port, in the shape of an IPv6 address.
 //
-// On RoCE a GID is an IP address of the port's netdev (IPv4 ones mapped as ::ffff:a.b.c.d); on InfiniBand
-// it is subnet prefix and port GUID; on iWARP it holds the netdev's MAC.
+// On RoCE a GID is an IP address of the port's netdev (IPv4 ones mapped as ::ffff:a.b.c.d); on
+// InfiniBand it is subnet prefix and port GUID; on iWARP it holds the netdev's MAC.
 
 #include <array>
 #include <compare>
@@ -71,7 +71,9 @@ struct subnet {
   unsigned bits = 128;  ///< counted in the GID's 128 bits, so an IPv4 /24 is 120
 
   [[nodiscard]] static result<subnet> parse(std::string_view text);
-  [[nodiscard]] bool contains(const gid& address) const noexcept { return address.matches(prefix, bits); }
+  [[nodiscard]] bool contains(const gid& address) const noexcept {
+    return address.matches(prefix, bits);
+  }
 };
 [[nodiscard]] std::string describe(const subnet& net);
 

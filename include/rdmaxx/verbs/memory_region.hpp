@@ -7,16 +7,16 @@
 //   auto shared = pd.register_shared(unsafe, buffer, access::remote_read).value();   // peers, too
 //   qp.post(send_wr{.from = {{mr.gather(std::span(buffer).first(64))}}}).value();
 //
-// gather() and scatter() check that the bytes lie inside the region and fit the 32 bits of an element;
-// like std::vector::at they throw exception{misuse}. The try_ forms return a result, the _unchecked ones
-// trust the caller.
+// gather() and scatter() check that the bytes lie inside the region and fit the 32 bits of an
+// element; like std::vector::at they throw exception{misuse}. The try_ forms return a result, the
+// _unchecked ones trust the caller.
 //
-// Lifetime: a memory_region does not own its buffer, which must outlive it and every operation on it. An
-// owned_region does: the buffer is unmapped after the deregistration, and leaked if that fails. Destroying
-// a region under operations in flight makes them fail, and with them possibly the queue pair; it never
-// lets the device write to memory that is no longer registered.
-// Threads: const members may be called from any thread. Who touches the bytes, and when, is the caller's
-// business: the device is one more thread.
+// Lifetime: a memory_region does not own its buffer, which must outlive it and every operation on
+// it. An owned_region does: the buffer is unmapped after the deregistration, and leaked if that
+// fails. Destroying a region under operations in flight makes them fail, and with them possibly the
+// queue pair; it never lets the device write to memory that is no longer registered. Threads: const
+// members may be called from any thread. Who touches the bytes, and when, is the caller's business:
+// the device is one more thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -50,11 +50,13 @@ class memory_region : public unique_handle<ibv_mr> {
   /// The whole region, for the device to read.
   [[nodiscard]] gather_element gather() const { return gather(bytes()); }
   [[nodiscard]] gather_element gather(std::span<const std::byte> bytes) const {
-    if (!holds(bytes)) [[unlikely]] throw_outside(bytes, "gather");
+    if (!holds(bytes)) [[unlikely]]
+      throw_outside(bytes, "gather");
     return gather_unchecked(bytes);
   }
   [[nodiscard]] result<gather_element> try_gather(std::span<const std::byte> bytes) const {
-    if (!holds(bytes)) [[unlikely]] return outside(bytes, "gather");
+    if (!holds(bytes)) [[unlikely]]
+      return outside(bytes, "gather");
     return gather_unchecked(bytes);
   }
   [[nodiscard]] gather_element gather_unchecked(std::span<const std::byte> bytes) const noexcept {
@@ -64,11 +66,13 @@ class memory_region : public unique_handle<ibv_mr> {
   /// The whole region, for the device to write.
   [[nodiscard]] scatter_element scatter() const { return scatter(bytes()); }
   [[nodiscard]] scatter_element scatter(std::span<std::byte> bytes) const {
-    if (!writable() || !holds(bytes)) [[unlikely]] throw_outside(bytes, "scatter");
+    if (!writable() || !holds(bytes)) [[unlikely]]
+      throw_outside(bytes, "scatter");
     return scatter_unchecked(bytes);
   }
   [[nodiscard]] result<scatter_element> try_scatter(std::span<std::byte> bytes) const {
-    if (!writable() || !holds(bytes)) [[unlikely]] return outside(bytes, "scatter");
+    if (!writable() || !holds(bytes)) [[unlikely]]
+      return outside(bytes, "scatter");
     return scatter_unchecked(bytes);
   }
   [[nodiscard]] scatter_element scatter_unchecked(std::span<std::byte> bytes) const noexcept {
@@ -86,14 +90,16 @@ class memory_region : public unique_handle<ibv_mr> {
  private:
   [[nodiscard]] bool writable() const noexcept { return access_.has(access::local_write); }
   [[nodiscard]] bool holds(std::span<const std::byte> bytes) const noexcept {
-    const std::size_t offset = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(bytes.data()) -
-                                                        reinterpret_cast<std::uintptr_t>(data()));
+    const std::size_t offset = static_cast<std::size_t>(
+        reinterpret_cast<std::uintptr_t>(bytes.data()) - reinterpret_cast<std::uintptr_t>(data()));
     // An offset before the region wraps around and is too large.
     return offset <= size() && bytes.size() <= size() - offset &&
            bytes.size() <= std::numeric_limits<std::uint32_t>::max();
   }
-  [[nodiscard, gnu::cold]] error outside(std::span<const std::byte> bytes, std::string_view operation) const;
-  [[noreturn, gnu::cold]] void throw_outside(std::span<const std::byte> bytes, std::string_view operation) const;
+  [[nodiscard, gnu::cold]] error outside(std::span<const std::byte> bytes,
+                                         std::string_view operation) const;
+  [[noreturn, gnu::cold]] void throw_outside(std::span<const std::byte> bytes,
+                                             std::string_view operation) const;
 
   access_flags access_{};
 };

@@ -3,12 +3,12 @@
 // pick_device: which device, port and GID to use, and why.
 //
 //   auto choice = pick_device({.route_to = "10.0.0.7"}).value();
-//   fmt::print("{}\n", choice.describe());     // rxe0 port 1 gid 1 (::ffff:10.0.0.1, roce_v2): its netdev …
-//   auto ctx = choice.context();
+//   fmt::print("{}\n", choice.describe());     // rxe0 port 1 gid 1 (::ffff:10.0.0.1, roce_v2): its
+//   netdev … auto ctx = choice.context();
 //
-// Every criterion that is given must be met. Among the devices that meet them, one with an active port
-// wins, then one whose GID fits best: RoCEv2 before v1, the wanted address family, a global address
-// before a link-local one.
+// Every criterion that is given must be met. Among the devices that meet them, one with an active
+// port wins, then one whose GID fits best: RoCEv2 before v1, the wanted address family, a global
+// address before a link-local one.
 
 #include <cstdint>
 #include <optional>
@@ -23,12 +23,12 @@
 namespace rdmaxx::inline v0 {
 
 struct device_query {
-  std::string name{};                   ///< the device's name
-  std::optional<rdmaxx::guid> guid{};   ///< its node GUID
-  std::optional<rdmaxx::gid> gid{};     ///< a GID that it has
-  std::string subnet{};                 ///< it has an address in here: "10.77.0.0/24"
-  std::string route_to{};               ///< its netdev is the one the kernel would send from to this address
-  std::optional<std::uint8_t> port{};   ///< only this port
+  std::string name{};                  ///< the device's name
+  std::optional<rdmaxx::guid> guid{};  ///< its node GUID
+  std::optional<rdmaxx::gid> gid{};    ///< a GID that it has
+  std::string subnet{};                ///< it has an address in here: "10.77.0.0/24"
+  std::string route_to{};  ///< its netdev is the one the kernel would send from to this address
+  std::optional<std::uint8_t> port{};  ///< only this port
   /// Only devices of this kind; iWARP queue pairs, for one, cannot be connected by hand.
   std::optional<transport_type> transport{};
 };
@@ -57,6 +57,7 @@ class device_choice {
 [[nodiscard]] result<device_choice> pick_device(const device_query& query = {});
 
 /// The GID of `port` to speak from: see the order above. `peer` sets the wanted address family.
-[[nodiscard]] result<gid_entry> pick_gid(const context& ctx, std::uint8_t port, const std::optional<gid>& peer = {});
+[[nodiscard]] result<gid_entry> pick_gid(const context& ctx, std::uint8_t port,
+                                         const std::optional<gid>& peer = {});
 
 }  // namespace rdmaxx::inline v0

@@ -40,7 +40,9 @@ enum class mtu : std::uint8_t {
   mtu_4096 = IBV_MTU_4096,
 };
 [[nodiscard]] std::string_view describe(mtu size) noexcept;
-[[nodiscard]] constexpr std::size_t bytes_of(mtu size) noexcept { return std::size_t{128} << static_cast<unsigned>(size); }
+[[nodiscard]] constexpr std::size_t bytes_of(mtu size) noexcept {
+  return std::size_t{128} << static_cast<unsigned>(size);
+}
 
 struct port_attributes {
   std::uint8_t number = 1;
@@ -56,16 +58,17 @@ struct port_attributes {
   std::uint8_t lid_mask_count = 0;
   std::uint8_t sm_service_level = 0;
   std::uint8_t subnet_timeout = 0;
-  std::uint8_t max_virtual_lanes = 0;   ///< the C encoding (IBTA PortInfo:VLCap)
-  std::uint8_t active_width = 0;        ///< the C encoding: 1, 2, 4, 8 for 1x, 4x, 8x, 12x
-  std::uint8_t active_speed = 0;        ///< the C encoding
-  std::uint8_t physical_state = 0;      ///< the C encoding
-  std::uint32_t capability_mask = 0;    ///< IBV_PORT_*
-  std::uint16_t capability_mask2 = 0;   ///< IBV_PORT_*_SUP of the second mask
+  std::uint8_t max_virtual_lanes = 0;  ///< the C encoding (IBTA PortInfo:VLCap)
+  std::uint8_t active_width = 0;       ///< the C encoding: 1, 2, 4, 8 for 1x, 4x, 8x, 12x
+  std::uint8_t active_speed = 0;       ///< the C encoding
+  std::uint8_t physical_state = 0;     ///< the C encoding
+  std::uint32_t capability_mask = 0;   ///< IBV_PORT_*
+  std::uint16_t capability_mask2 = 0;  ///< IBV_PORT_*_SUP of the second mask
   std::uint32_t bad_pkey_count = 0;
   std::uint32_t qkey_violation_count = 0;
 
-  [[nodiscard]] static port_attributes from_native(std::uint8_t number, const ibv_port_attr& native);
+  [[nodiscard]] static port_attributes from_native(std::uint8_t number,
+                                                   const ibv_port_attr& native);
   /// "4x 25 Gb/s"-like text for width and speed; empty if unknown.
   [[nodiscard]] std::string link_speed() const;
 };

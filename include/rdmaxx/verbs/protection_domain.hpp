@@ -28,7 +28,7 @@ struct address_vector;
 
 /// How an owned_region gets its buffer.
 struct region_allocation {
-  std::size_t bytes = 0;       ///< the buffer behind them is whole pages
+  std::size_t bytes = 0;    ///< the buffer behind them is whole pages
   bool huge_pages = false;  ///< from the system's reserved huge pages; an error if there are none
 };
 [[nodiscard]] std::string describe(const region_allocation& wanted);
@@ -38,29 +38,34 @@ class protection_domain : public shared_handle<ibv_pd> {
   protection_domain() noexcept = default;
 
   /// Takes over a domain that was allocated elsewhere on `ctx`'s device.
-  [[nodiscard]] static result<protection_domain> adopt(ibv_pd* native, const rdmaxx::context& ctx, adoption how = {});
+  [[nodiscard]] static result<protection_domain> adopt(ibv_pd* native, const rdmaxx::context& ctx,
+                                                       adoption how = {});
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
 
-  /// Memory for the local device only: sends from it, receives and read results into it. Safe: no peer
-  /// can reach it.
+  /// Memory for the local device only: sends from it, receives and read results into it. Safe: no
+  /// peer can reach it.
   [[nodiscard]] result<memory_region> register_local(std::span<std::byte> buffer) const;
   /// Memory that the local device only reads; it may be mapped read-only.
   [[nodiscard]] result<memory_region> register_readonly(std::span<const std::byte> buffer) const;
-  /// Memory that peers may touch as `access` says, at any time until the region's end: the caller makes
-  /// sure that this does not surprise other code. local_write is added where remote writes need it.
-  [[nodiscard]] result<memory_region> register_shared(unsafe_t, std::span<std::byte> buffer, access_flags access) const;
+  /// Memory that peers may touch as `access` says, at any time until the region's end: the caller
+  /// makes sure that this does not surprise other code. local_write is added where remote writes
+  /// need it.
+  [[nodiscard]] result<memory_region> register_shared(unsafe_t, std::span<std::byte> buffer,
+                                                      access_flags access) const;
 
   /// A region with a zeroed buffer of its own.
   [[nodiscard]] result<owned_region> allocate_local(const region_allocation& wanted) const;
-  [[nodiscard]] result<owned_region> allocate_shared(unsafe_t, const region_allocation& wanted, access_flags access) const;
+  [[nodiscard]] result<owned_region> allocate_shared(unsafe_t, const region_allocation& wanted,
+                                                     access_flags access) const;
 
   [[nodiscard]] result<queue_pair> create_qp(const queue_pair_config& config) const;
 
   /// A destination for UD sends.
   [[nodiscard]] result<address_handle> create_ah(const address_vector& destination) const;
   /// The way back to the sender of a received datagram, whose first 40 bytes (the GRH) are `grh`.
-  [[nodiscard]] result<address_handle> create_ah(const work_completion& received, std::span<const std::byte> grh,
+  [[nodiscard]] result<address_handle> create_ah(const work_completion& received,
+                                                 std::span<const std::byte> grh,
                                                  std::uint8_t port = 1) const;
 
  private:

@@ -2,8 +2,8 @@
 
 // qp_attributes: what a queue pair is asked to become, or is.
 //
-// Every attribute is optional; those that are set form the mask of ibv_modify_qp. So an attribute cannot
-// be given and forgotten in the mask, or the other way round.
+// Every attribute is optional; those that are set form the mask of ibv_modify_qp. So an attribute
+// cannot be given and forgotten in the mask, or the other way round.
 
 #include <cstdint>
 #include <optional>
@@ -21,9 +21,9 @@
 namespace rdmaxx::inline v0 {
 
 enum class qp_type : std::uint8_t {
-  rc = IBV_QPT_RC,                  ///< reliable, connected
-  uc = IBV_QPT_UC,                  ///< unreliable, connected
-  ud = IBV_QPT_UD,                  ///< unreliable datagrams
+  rc = IBV_QPT_RC,  ///< reliable, connected
+  uc = IBV_QPT_UC,  ///< unreliable, connected
+  ud = IBV_QPT_UD,  ///< unreliable datagrams
   raw_packet = IBV_QPT_RAW_PACKET,
   xrc_send = IBV_QPT_XRC_SEND,
   xrc_recv = IBV_QPT_XRC_RECV,
@@ -109,11 +109,11 @@ struct qp_attributes {
   std::optional<qkey> queue_key{};
   std::optional<address_vector> path{};
   std::optional<mtu> path_mtu{};
-  std::optional<std::uint8_t> timeout{};             ///< 4.096 us · 2^n until a retransmission; 0: never
-  std::optional<std::uint8_t> retry_count{};         ///< 0…7
-  std::optional<std::uint8_t> rnr_retry{};           ///< 0…6; 7: for ever
-  std::optional<psn> rq_psn{};                       ///< the first one expected
-  std::optional<std::uint8_t> max_rd_atomic{};       ///< own reads and atomics in flight
+  std::optional<std::uint8_t> timeout{};        ///< 4.096 us · 2^n until a retransmission; 0: never
+  std::optional<std::uint8_t> retry_count{};    ///< 0…7
+  std::optional<std::uint8_t> rnr_retry{};      ///< 0…6; 7: for ever
+  std::optional<psn> rq_psn{};                  ///< the first one expected
+  std::optional<std::uint8_t> max_rd_atomic{};  ///< own reads and atomics in flight
   std::optional<rdmaxx::alternate_path> alternate_path{};
   std::optional<std::uint8_t> min_rnr_timer{};       ///< code of the IBTA's RNR timer table
   std::optional<psn> sq_psn{};                       ///< the first one sent
@@ -140,7 +140,9 @@ struct qp_transition {
 };
 [[nodiscard]] std::string describe(const qp_transition& rule);
 [[nodiscard]] qp_transition transition(qp_type type, qp_state from, qp_state to) noexcept;
-/// Why `given` will not do for this transition, naming the missing and the excess attributes; empty if it does.
-[[nodiscard]] std::string explain_transition(qp_type type, qp_state from, qp_state to, qp_attribute_mask given);
+/// Why `given` will not do for this transition, naming the missing and the excess attributes; empty
+/// if it does.
+[[nodiscard]] std::string explain_transition(qp_type type, qp_state from, qp_state to,
+                                             qp_attribute_mask given);
 
 }  // namespace rdmaxx::inline v0

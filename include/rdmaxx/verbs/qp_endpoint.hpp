@@ -30,8 +30,8 @@ struct qp_endpoint {
   qkey queue_key{};                         ///< UD
   std::uint8_t responder_resources = 0;     ///< reads and atomics this side can answer at a time
 
-  /// Layout (version 1, big-endian): "RXEP", version, link layer, mtu, responder resources, qpn (4), psn (4),
-  /// qkey (4), lid (2), zero (2), gid (16).
+  /// Layout (version 1, big-endian): "RXEP", version, link layer, mtu, responder resources, qpn
+  /// (4), psn (4), qkey (4), lid (2), zero (2), gid (16).
   static constexpr std::size_t serialized_size = 40;
   static constexpr std::uint8_t serialized_version = 1;
 

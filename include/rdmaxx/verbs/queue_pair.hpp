@@ -8,11 +8,11 @@
 //   qp.post(recv_wr{.id = wr_id{1}, .into = {{mr.scatter()}}}).value();
 //   qp.post(send_wr{.id = wr_id{2}, .from = {{mr.gather()}}}).value();
 //
-// Lifetime: move-only; keeps its domain and completion queues alive. Destroying it with work in flight is
-// safe for memory (the device stops before the destructor returns) but may discard completions; drain()
-// first if they matter.
-// Threads: post() may be called from any threads at once, also beside polling. Transitions, drain() and
-// destruction belong to one thread at a time; posts beside them may fail but not corrupt.
+// Lifetime: move-only; keeps its domain and completion queues alive. Destroying it with work in
+// flight is safe for memory (the device stops before the destructor returns) but may discard
+// completions; drain() first if they matter. Threads: post() may be called from any threads at
+// once, also beside polling. Transitions, drain() and destruction belong to one thread at a time;
+// posts beside them may fail but not corrupt.
 
 #include <chrono>
 #include <cstddef>
@@ -45,7 +45,8 @@ struct queue_pair_config {
 };
 [[nodiscard]] std::string describe(const queue_pair_config& config);
 
-/// How to describe this side to a peer. connect() must be given the same port, gid_index and first_psn.
+/// How to describe this side to a peer. connect() must be given the same port, gid_index and
+/// first_psn.
 struct endpoint_options {
   std::uint8_t port = 1;
   std::optional<std::uint32_t> gid_index{};  ///< chosen as pick_gid() does if empty
@@ -63,12 +64,13 @@ struct connect_options {
   std::uint16_t pkey_index = 0;
   /// What the peer may do here at all; what it may do to which memory, each region says.
   access_flags access = access::remote_read | access::remote_write | access::remote_atomic;
-  std::optional<mtu> path_mtu{};              ///< the smaller of both sides' if empty
-  std::uint8_t timeout = 14;                  ///< 4.096 us · 2^timeout ≈ 67 ms
+  std::optional<mtu> path_mtu{};  ///< the smaller of both sides' if empty
+  std::uint8_t timeout = 14;      ///< 4.096 us · 2^timeout ≈ 67 ms
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;                 ///< 7: for ever
-  std::uint8_t min_rnr_timer = 12;            ///< 0.64 ms
-  std::optional<std::uint8_t> max_rd_atomic{};  ///< own reads in flight: what the device and the peer can if empty
+  std::uint8_t rnr_retry = 7;       ///< 7: for ever
+  std::uint8_t min_rnr_timer = 12;  ///< 0.64 ms
+  std::optional<std::uint8_t>
+      max_rd_atomic{};  ///< own reads in flight: what the device and the peer can if empty
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
@@ -88,7 +90,8 @@ class queue_pair : public unique_handle<ibv_qp> {
   queue_pair() noexcept = default;
 
   /// Takes over a queue pair that was made elsewhere, for example by rdma_create_qp.
-  [[nodiscard]] static result<queue_pair> adopt(ibv_qp* native, const queue_pair_parents& parents, adoption how = {});
+  [[nodiscard]] static result<queue_pair> adopt(ibv_qp* native, const queue_pair_parents& parents,
+                                                adoption how = {});
 
   [[nodiscard]] qpn number() const noexcept { return qpn(native()->qp_num); }
   [[nodiscard]] qp_type type() const noexcept { return qp_type(native()->qp_type); }
@@ -99,7 +102,8 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] const completion_queue& send_cq() const noexcept;
   [[nodiscard]] const completion_queue& recv_cq() const noexcept;
 
-  // ── connection ────────────────────────────────────────────────────────────────────────────────────
+  // ── connection
+  // ────────────────────────────────────────────────────────────────────────────────────
 
   /// Everything the device tells about this queue pair.
   [[nodiscard]] result<qp_attributes> query() const;
@@ -119,74 +123,89 @@ class queue_pair : public unique_handle<ibv_qp> {
 
   /// This side's endpoint, for the peer.
   [[nodiscard]] result<qp_endpoint> endpoint(const endpoint_options& options = {}) const;
-  /// From RESET to RTS, on RoCE, InfiniBand, and to itself or a neighbour on the same port. A UD queue
-  /// pair becomes ready for everybody. iWARP connects through rdma_cm only.
-  [[nodiscard]] result<void> connect(const qp_endpoint& peer, const connect_options& options = {}) const;
+  /// From RESET to RTS, on RoCE, InfiniBand, and to itself or a neighbour on the same port. A UD
+  /// queue pair becomes ready for everybody. iWARP connects through rdma_cm only.
+  [[nodiscard]] result<void> connect(const qp_endpoint& peer,
+                                     const connect_options& options = {}) const;
 
-  // ── data path ─────────────────────────────────────────────────────────────────────────────────────
+  // ── data path
+  // ─────────────────────────────────────────────────────────────────────────────────────
 
   template <send_operation Request>
   [[nodiscard]] result<void> post(const Request& request) const {
-    ibv_send_wr native_request;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled as far as the operation reads it
+    // Not zeroed: only what the operation reads is filled in.
+    ibv_send_wr native_request;
     native_request.next = nullptr;
     detail::fill(native_request, request, max_inline_);
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(native(), &native_request, &refused);
-    if (rc == 0) [[likely]] return {};
+    if (rc == 0) [[likely]]
+      return {};
     return post_failed(rc, native_request);
   }
 
   [[nodiscard]] result<void> post(const recv_wr& request) const {
-    ibv_recv_wr native_request;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    ibv_recv_wr native_request;
     native_request.next = nullptr;
     detail::fill(native_request, request);
     ibv_recv_wr* refused = nullptr;
     const int rc = ibv_post_recv(native(), &native_request, &refused);
-    if (rc == 0) [[likely]] return {};
+    if (rc == 0) [[likely]]
+      return {};
     return post_failed(rc, native_request);
   }
 
-  /// Posts all requests of the list in order. On failure error().first_not_posted() tells how many were
-  /// accepted before; those will complete.
+  /// Posts all requests of the list in order. On failure error().first_not_posted() tells how many
+  /// were accepted before; those will complete.
   [[nodiscard]] result<void> post(const send_list& list) const {
-    if (list.empty()) [[unlikely]] return {};
+    if (list.empty()) [[unlikely]]
+      return {};
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(native(), list.chain(), &refused);
     list.unchain();
     // siw names the request that it refused, and then returns the success of those before it.
-    if (rc == 0 && refused == nullptr) [[likely]] return {};
+    if (rc == 0 && refused == nullptr) [[likely]]
+      return {};
     return post_failed(rc, list.first(), refused);
   }
 
   [[nodiscard]] result<void> post(const recv_list& list) const {
-    if (list.empty()) [[unlikely]] return {};
+    if (list.empty()) [[unlikely]]
+      return {};
     ibv_recv_wr* refused = nullptr;
     const int rc = ibv_post_recv(native(), list.chain(), &refused);
     list.unchain();
-    if (rc == 0) [[likely]] return {};
+    if (rc == 0) [[likely]]
+      return {};
     return post_failed(rc, list.first(), refused);
   }
 
-  // ── end ───────────────────────────────────────────────────────────────────────────────────────────
+  // ── end
+  // ───────────────────────────────────────────────────────────────────────────────────────────
 
   using completion_sink = std::function<void(const work_completion&)>;
 
-  /// Moves the queue pair to the error state and waits until every request posted so far has completed.
-  /// It polls both completion queues itself and hands everything it finds, also of other queue pairs on
-  /// them, to `sink`; nobody else may poll them meanwhile, and nobody may post. Afterwards the device
-  /// touches no buffer of this queue pair any more.
-  [[nodiscard]] result<void> drain(const completion_sink& sink = {},
-                                   std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;
+  /// Moves the queue pair to the error state and waits until every request posted so far has
+  /// completed. It polls both completion queues itself and hands everything it finds, also of other
+  /// queue pairs on them, to `sink`; nobody else may poll them meanwhile, and nobody may post.
+  /// Afterwards the device touches no buffer of this queue pair any more.
+  [[nodiscard]] result<void> drain(
+      const completion_sink& sink = {},
+      std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;
 
  private:
   friend struct detail::handle_access;
   queue_pair(ibv_qp* native, detail::reference block, std::uint32_t max_inline) noexcept
       : unique_handle(native, std::move(block)), max_inline_(max_inline) {}
 
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr& request, std::optional<std::size_t> position = {}) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr& request, std::optional<std::size_t> position = {}) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr* list, const ibv_send_wr* refused) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr* list, const ibv_recv_wr* refused) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr& request,
+                                             std::optional<std::size_t> position = {}) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr& request,
+                                             std::optional<std::size_t> position = {}) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr* list,
+                                             const ibv_send_wr* refused) const;
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr* list,
+                                             const ibv_recv_wr* refused) const;
 
   std::uint32_t max_inline_ = 0;
 };

@@ -13,7 +13,8 @@ struct remote_address {
   std::uint64_t address = 0;
   rkey key{};
 
-  /// The place `bytes` further on. Not checked: the peer's device refuses what lies outside its region.
+  /// The place `bytes` further on. Not checked: the peer's device refuses what lies outside its
+  /// region.
   friend constexpr remote_address operator+(remote_address place, std::uint64_t bytes) noexcept {
     return {.address = place.address + bytes, .key = place.key};
   }

@@ -2,10 +2,10 @@
 
 // gather_element, scatter_element: proof that a piece of memory is registered.
 //
-// A gather_element is read by the device (sends, writes), a scatter_element is written by it (receives,
-// reads, atomics). Both are made by memory_region, which checks that the bytes lie inside it; a const
-// buffer gives no scatter_element. Both are an ibv_sge and nothing else, so arrays of them go to the
-// driver as they are.
+// A gather_element is read by the device (sends, writes), a scatter_element is written by it
+// (receives, reads, atomics). Both are made by memory_region, which checks that the bytes lie
+// inside it; a const buffer gives no scatter_element. Both are an ibv_sge and nothing else, so
+// arrays of them go to the driver as they are.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +26,8 @@ class gather_element : private ibv_sge {
   /// An empty element: no bytes.
   constexpr gather_element() noexcept : ibv_sge{} {}
 
-  /// Bytes that are not registered: only for requests with send_flag::inline_data, whose bytes the CPU
-  /// copies while posting. The device fails any other request with such an element.
+  /// Bytes that are not registered: only for requests with send_flag::inline_data, whose bytes the
+  /// CPU copies while posting. The device fails any other request with such an element.
   [[nodiscard]] static gather_element unregistered(std::span<const std::byte> bytes) noexcept {
     return {bytes.data(), bytes.size(), 0};
   }
@@ -39,7 +39,9 @@ class gather_element : private ibv_sge {
  private:
   friend class memory_region;
   gather_element(const void* place, std::size_t bytes, std::uint32_t key) noexcept
-      : ibv_sge{.addr = reinterpret_cast<std::uintptr_t>(place), .length = static_cast<std::uint32_t>(bytes), .lkey = key} {}
+      : ibv_sge{.addr = reinterpret_cast<std::uintptr_t>(place),
+                .length = static_cast<std::uint32_t>(bytes),
+                .lkey = key} {}
 };
 
 class scatter_element : private ibv_sge {
@@ -53,7 +55,9 @@ class scatter_element : private ibv_sge {
  private:
   friend class memory_region;
   scatter_element(void* place, std::size_t bytes, std::uint32_t key) noexcept
-      : ibv_sge{.addr = reinterpret_cast<std::uintptr_t>(place), .length = static_cast<std::uint32_t>(bytes), .lkey = key} {}
+      : ibv_sge{.addr = reinterpret_cast<std::uintptr_t>(place),
+                .length = static_cast<std::uint32_t>(bytes),
+                .lkey = key} {}
 };
 
 [[nodiscard]] std::string describe(const gather_element& element);
@@ -62,12 +66,14 @@ class scatter_element : private ibv_sge {
 namespace detail {
 
 template <class Element>
-inline constexpr bool is_sge = sizeof(Element) == sizeof(ibv_sge) && alignof(Element) == alignof(ibv_sge) &&
-                               std::is_standard_layout_v<Element> && std::is_trivially_copyable_v<Element> &&
-                               std::is_trivially_destructible_v<Element>;
+inline constexpr bool is_sge =
+    sizeof(Element) == sizeof(ibv_sge) && alignof(Element) == alignof(ibv_sge) &&
+    std::is_standard_layout_v<Element> && std::is_trivially_copyable_v<Element> &&
+    std::is_trivially_destructible_v<Element>;
 static_assert(is_sge<gather_element> && is_sge<scatter_element>);
 
-/// The C list of a list of elements. The C API takes a pointer to non-const and does not write through it.
+/// The C list of a list of elements. The C API takes a pointer to non-const and does not write
+/// through it.
 template <class Element>
   requires is_sge<Element>
 [[nodiscard]] ibv_sge* native_list(std::span<const Element> elements) noexcept {

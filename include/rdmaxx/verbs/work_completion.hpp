@@ -8,8 +8,8 @@
 //     use(c.id(), c.byte_len());
 //   }
 //
-// It is an ibv_wc and nothing else, so that arrays of it are polled into without conversion. On failure
-// only id(), status(), vendor_code() and queue_pair() are meaningful.
+// It is an ibv_wc and nothing else, so that arrays of it are polled into without conversion. On
+// failure only id(), status(), vendor_code() and queue_pair() are meaningful.
 
 #include <cstdint>
 #include <optional>
@@ -83,7 +83,7 @@ enum class wc_opcode : std::uint8_t {
 [[nodiscard]] std::string_view describe(wc_opcode opcode) noexcept;
 
 enum class wc_flag : std::uint32_t {
-  grh = IBV_WC_GRH,                  ///< a UD receive whose first 40 bytes are the GRH
+  grh = IBV_WC_GRH,  ///< a UD receive whose first 40 bytes are the GRH
   with_imm = IBV_WC_WITH_IMM,
   ip_checksum_ok = IBV_WC_IP_CSUM_OK,
   with_invalidate = IBV_WC_WITH_INV,
@@ -125,13 +125,17 @@ class work_completion : private ibv_wc {
     if ((ibv_wc::wc_flags & IBV_WC_WITH_INV) == 0) return std::nullopt;
     return rkey(ibv_wc::invalidated_rkey);
   }
-  [[nodiscard]] rdmaxx::flags<wc_flag> flags() const noexcept { return rdmaxx::flags<wc_flag>::from_bits(ibv_wc::wc_flags); }
+  [[nodiscard]] rdmaxx::flags<wc_flag> flags() const noexcept {
+    return rdmaxx::flags<wc_flag>::from_bits(ibv_wc::wc_flags);
+  }
   /// The device's own code for a failure.
   [[nodiscard]] std::uint32_t vendor_code() const noexcept { return ibv_wc::vendor_err; }
   [[nodiscard]] std::uint16_t pkey_index() const noexcept { return ibv_wc::pkey_index; }
   [[nodiscard]] lid source_lid() const noexcept { return lid(ibv_wc::slid); }
   [[nodiscard]] std::uint8_t service_level() const noexcept { return ibv_wc::sl; }
-  [[nodiscard]] std::uint8_t destination_path_bits() const noexcept { return ibv_wc::dlid_path_bits; }
+  [[nodiscard]] std::uint8_t destination_path_bits() const noexcept {
+    return ibv_wc::dlid_path_bits;
+  }
 
   /// The failure, with a hint. Call it only if the completion failed.
   [[nodiscard]] rdmaxx::error error() const;
@@ -142,7 +146,8 @@ class work_completion : private ibv_wc {
   friend class completion_queue;
 };
 
-static_assert(sizeof(work_completion) == sizeof(ibv_wc) && alignof(work_completion) == alignof(ibv_wc));
+static_assert(sizeof(work_completion) == sizeof(ibv_wc) &&
+              alignof(work_completion) == alignof(ibv_wc));
 static_assert(std::is_standard_layout_v<work_completion> && std::is_trivial_v<work_completion>);
 
 [[nodiscard]] std::string describe(const work_completion& completion);

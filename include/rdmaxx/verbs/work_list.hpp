@@ -4,14 +4,15 @@
 //
 //   std::array<send_slot, 16> slots;             // yours: on the stack, in a vector, wherever
 //   send_list list(slots);
-//   for (…) list.push(write_wr{…, .from = std::span(&elements[i], 1)});   // the elements must live until post()
-//   qp.post(list).value();                       // all, or the error tells the first that was not posted
-//   list.clear();
+//   for (…) list.push(write_wr{…, .from = std::span(&elements[i], 1)});   // the elements must live
+//   until post() qp.post(list).value();                       // all, or the error tells the first
+//   that was not posted list.clear();
 //
-// A slot is a C work request and nothing else; a list links them as they are pushed. push() on a full
-// list throws exception{misuse} like std::vector::at; push_unchecked() trusts the caller.
+// A slot is a C work request and nothing else; a list links them as they are pushed. push() on a
+// full list throws exception{misuse} like std::vector::at; push_unchecked() trusts the caller.
 //
-// A list that was posted may be posted again, unchanged or with more requests. One thread at a time.
+// A list that was posted may be posted again, unchanged or with more requests. One thread at a
+// time.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +49,8 @@ class work_list {
  public:
   using slot = work_slot<Native>;
 
-  explicit work_list(std::span<slot> slots) noexcept : first_(slots.data()), next_(first_), end_(first_ + slots.size()) {}
+  explicit work_list(std::span<slot> slots) noexcept
+      : first_(slots.data()), next_(first_), end_(first_ + slots.size()) {}
 
   /// `max_inline` is what send_flag::inline_if_fits is measured against: queue_pair::max_inline().
   work_list(std::span<slot> slots, std::uint32_t max_inline) noexcept
@@ -57,7 +59,8 @@ class work_list {
 
   template <class Request>
   void push(const Request& request) {
-    if (next_ == end_) [[unlikely]] detail::throw_list_full(capacity());
+    if (next_ == end_) [[unlikely]]
+      detail::throw_list_full(capacity());
     push_unchecked(request);
   }
 
@@ -77,13 +80,18 @@ class work_list {
   void clear() noexcept { next_ = first_; }
   [[nodiscard]] bool empty() const noexcept { return next_ == first_; }
   [[nodiscard]] bool full() const noexcept { return next_ == end_; }
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(next_ - first_); }
-  [[nodiscard]] std::size_t capacity() const noexcept { return static_cast<std::size_t>(end_ - first_); }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return static_cast<std::size_t>(next_ - first_);
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept {
+    return static_cast<std::size_t>(end_ - first_);
+  }
 
  private:
   friend class queue_pair;
 
-  /// Takes the next slot. Each points to its neighbour, so that only the last needs mending before posting.
+  /// Takes the next slot. Each points to its neighbour, so that only the last needs mending before
+  /// posting.
   Native& link() noexcept {
     Native& taken = *next_++;
     taken.next = static_cast<Native*>(next_);

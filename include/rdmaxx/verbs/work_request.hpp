@@ -5,13 +5,13 @@
 //   qp.post(send_wr{.id = wr_id{1}, .from = {{mr.gather(buffer)}}}).value();
 //   qp.post(read_wr{.id = wr_id{2}, .from = remote, .into = {{mr.scatter(buffer)}}}).value();
 //
-// Sends and writes take gathers, reads, atomics and receives take scatters, so a const buffer cannot be
-// the target of a read. The lists are spans: they may be arrays of yours, or the braces above. The
-// temporary behind the braces lives until the end of the full expression, so a request with a braced
-// list is written inside the call to post(); a named request with one would dangle.
+// Sends and writes take gathers, reads, atomics and receives take scatters, so a const buffer
+// cannot be the target of a read. The lists are spans: they may be arrays of yours, or the braces
+// above. The temporary behind the braces lives until the end of the full expression, so a request
+// with a braced list is written inside the call to post(); a named request with one would dangle.
 //
-// Requests are descriptions. They are translated into C work requests on the stack of post(), which the
-// compiler folds away; the scatter and gather lists themselves are not copied.
+// Requests are descriptions. They are translated into C work requests on the stack of post(), which
+// the compiler folds away; the scatter and gather lists themselves are not copied.
 
 #include <concepts>
 #include <cstdint>
@@ -32,12 +32,13 @@
 namespace rdmaxx::inline v0 {
 
 enum class send_flag : std::uint32_t {
-  fence = IBV_SEND_FENCE,            ///< starts after all earlier reads and atomics have finished
-  signaled = IBV_SEND_SIGNALED,      ///< success is reported, too; failure always is
-  solicited = IBV_SEND_SOLICITED,    ///< wakes a peer that armed its queue for solicited completions
-  inline_data = IBV_SEND_INLINE,     ///< the CPU copies the bytes while posting; they need no registration
+  fence = IBV_SEND_FENCE,          ///< starts after all earlier reads and atomics have finished
+  signaled = IBV_SEND_SIGNALED,    ///< success is reported, too; failure always is
+  solicited = IBV_SEND_SOLICITED,  ///< wakes a peer that armed its queue for solicited completions
+  inline_data =
+      IBV_SEND_INLINE,  ///< the CPU copies the bytes while posting; they need no registration
   ip_checksum = IBV_SEND_IP_CSUM,
-  inline_if_fits = 1U << 31,         ///< inline_data if the bytes are within the queue pair's max_inline
+  inline_if_fits = 1U << 31,  ///< inline_data if the bytes are within the queue pair's max_inline
 };
 template <>
 inline constexpr bool is_flag_enum<send_flag> = true;
@@ -115,14 +116,16 @@ struct recv_wr {
 
 /// The requests that go to a send queue.
 template <class T>
-concept send_operation = std::same_as<T, send_wr> || std::same_as<T, ud_send_wr> || std::same_as<T, write_wr> ||
-                         std::same_as<T, read_wr> || std::same_as<T, cas_wr> || std::same_as<T, faa_wr>;
+concept send_operation =
+    std::same_as<T, send_wr> || std::same_as<T, ud_send_wr> || std::same_as<T, write_wr> ||
+    std::same_as<T, read_wr> || std::same_as<T, cas_wr> || std::same_as<T, faa_wr>;
 
 namespace detail {
 
 /// send_flags as the C API wants them; inline_if_fits is resolved against the queue pair's limit.
 template <class Element>
-[[nodiscard]] inline unsigned native_flags(send_flags wanted, std::span<const Element> list, std::uint32_t max_inline) noexcept {
+[[nodiscard]] inline unsigned native_flags(send_flags wanted, std::span<const Element> list,
+                                           std::uint32_t max_inline) noexcept {
   unsigned bits = wanted.bits();
   if (wanted.has(send_flag::inline_if_fits)) {
     bits -= static_cast<unsigned>(send_flag::inline_if_fits);
@@ -141,8 +144,8 @@ inline void fill_common(ibv_send_wr& out, wr_id id, std::span<const Element> lis
 }
 
 template <class Request>
-inline void fill_outgoing(ibv_send_wr& out, const Request& request, ibv_wr_opcode plain, ibv_wr_opcode with_imm,
-                          std::uint32_t max_inline) noexcept {
+inline void fill_outgoing(ibv_send_wr& out, const Request& request, ibv_wr_opcode plain,
+                          ibv_wr_opcode with_imm, std::uint32_t max_inline) noexcept {
   fill_common(out, request.id, request.from);
   out.opcode = plain;
   if (request.imm) {
@@ -158,7 +161,9 @@ inline void fill(ibv_send_wr& out, const send_wr& request, std::uint32_t max_inl
 
 inline void fill(ibv_send_wr& out, const ud_send_wr& request, std::uint32_t max_inline) noexcept {
   fill_outgoing(out, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
-  out.wr.ud = {.ah = request.to.native(), .remote_qpn = request.remote_queue_pair.value(), .remote_qkey = request.remote_key.value()};
+  out.wr.ud = {.ah = request.to.native(),
+               .remote_qpn = request.remote_queue_pair.value(),
+               .remote_qkey = request.remote_key.value()};
 }
 
 inline void fill(ibv_send_wr& out, const write_wr& request, std::uint32_t max_inline) noexcept {
@@ -187,7 +192,10 @@ inline void fill(ibv_send_wr& out, const faa_wr& request, std::uint32_t) noexcep
   fill_common(out, request.id, request.into);
   out.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
   out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
-  out.wr.atomic = {.remote_addr = request.at.address, .compare_add = request.add, .swap = 0, .rkey = request.at.key.value()};
+  out.wr.atomic = {.remote_addr = request.at.address,
+                   .compare_add = request.add,
+                   .swap = 0,
+                   .rkey = request.at.key.value()};
 }
 
 inline void fill(ibv_recv_wr& out, const recv_wr& request) noexcept {
