@@ -24,8 +24,7 @@ using namespace rdmaxx;
 
 constexpr int batch = 16;
 
-// ── the provider
-// ──────────────────────────────────────────────────────────────────────────────────────
+// ── the provider ──
 
 int completions_per_poll = 0;
 
@@ -75,8 +74,7 @@ std::uint64_t checksum = 0;
 
 }  // namespace
 
-// ── the pairs
-// ─────────────────────────────────────────────────────────────────────────────────────────
+// ── the pairs ──
 
 extern "C" {
 

@@ -102,8 +102,7 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] const completion_queue& send_cq() const noexcept;
   [[nodiscard]] const completion_queue& recv_cq() const noexcept;
 
-  // ── connection
-  // ────────────────────────────────────────────────────────────────────────────────────
+  // ── connection ──
 
   /// Everything the device tells about this queue pair.
   [[nodiscard]] result<qp_attributes> query() const;
@@ -128,8 +127,7 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] result<void> connect(const qp_endpoint& peer,
                                      const connect_options& options = {}) const;
 
-  // ── data path
-  // ─────────────────────────────────────────────────────────────────────────────────────
+  // ── data path ──
 
   template <send_operation Request>
   [[nodiscard]] result<void> post(const Request& request) const {
@@ -180,8 +178,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     return post_failed(rc, list.first(), refused);
   }
 
-  // ── end
-  // ───────────────────────────────────────────────────────────────────────────────────────────
+  // ── end ──
 
   using completion_sink = std::function<void(const work_completion&)>;
 
