@@ -1,6 +1,8 @@
 #include "completion_waiter.hpp"
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -11,10 +13,17 @@ namespace rdmaxx::device_tests {
 
 namespace {
 
-std::string list_of(const std::vector<work_completion>& completions) {
+/// The last few of them, which are those that tell what went wrong.
+std::string list_of(std::span<const work_completion> completions) {
+  constexpr std::size_t enough = 8;
+  if (completions.empty()) return " nothing";
   std::string text;
+  if (completions.size() > enough) {
+    text = fmt::format(" {}, ending with", completions.size());
+    completions = completions.last(enough);
+  }
   for (const auto& completion : completions) text += "\n  " + describe(completion);
-  return text.empty() ? " nothing" : text;
+  return text;
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST_F(threads, post_on_one_queue_pair_and_poll_one_queue) {
 TEST_F(threads, send_and_receive_at_both_ends) {
   constexpr std::uint64_t messages = 300;
   constexpr std::uint64_t receives = 16;
-  const connected_pair pair;
+  const connected_pair pair({.cq_capacity = messages});
   crew all;
   // Each side sends its messages while it receives the other's, which carry their number.
   const auto talk = [&](const pair_side& side, std::atomic<std::uint64_t>& credits,
