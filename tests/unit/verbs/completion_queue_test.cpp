@@ -3,8 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include <rdmaxx/verbs/context.hpp>
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 
 #include <endian.h>

@@ -1,6 +1,8 @@
 #include <rdmaxx/verbs/device_attributes.hpp>
 
+#include <cstdint>
 #include <cstring>
+#include <string>
 
 #include <endian.h>
 #include <gmock/gmock.h>

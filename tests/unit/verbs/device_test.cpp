@@ -1,6 +1,7 @@
 #include <rdmaxx/verbs/device.hpp>
 
 #include <string>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,9 +14,11 @@
 //
 // A fake_device outlives everything made from it.
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>

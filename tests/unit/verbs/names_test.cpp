@@ -1,6 +1,7 @@
 // Every public enum of this layer: each enumerator has a name of its own.
 
 #include <cstdint>
+#include <string>
 
 #include <gtest/gtest.h>
 

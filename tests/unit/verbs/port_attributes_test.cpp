@@ -1,5 +1,7 @@
 #include <rdmaxx/verbs/port_attributes.hpp>
 
+#include <cstdint>
+
 #include <gtest/gtest.h>
 
 using namespace rdmaxx;

@@ -1,8 +1,10 @@
 #include <rdmaxx/verbs/qp_attributes.hpp>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>

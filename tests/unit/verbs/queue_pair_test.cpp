@@ -4,8 +4,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>

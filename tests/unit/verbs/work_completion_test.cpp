@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>

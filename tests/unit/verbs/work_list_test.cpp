@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include <gmock/gmock.h>
