@@ -33,14 +33,21 @@ TEST_F(context_queries, the_device_tells_its_limits_as_the_c_api_does) {
   EXPECT_GE(found.physical_ports, 1);
 }
 
-TEST_F(context_queries, the_first_port_is_active_ethernet_or_infiniband) {
-  const auto port = ctx.query_port(1).value();
+TEST_F(context_queries, a_port_tells_its_state_and_limits_as_the_c_api_does) {
+  ibv_port_attr expected{};
+  ASSERT_EQ(ibv_query_port(ctx.native(), 1, &expected), 0);
 
-  EXPECT_EQ(port.number, 1);
-  EXPECT_EQ(port.state, port_state::active);
-  EXPECT_NE(port.link_layer, link_layer::unspecified);
-  EXPECT_LE(port.active_mtu, port.max_mtu);
-  EXPECT_GT(port.max_message_bytes, 0U);
+  const auto found = ctx.query_port(1).value();
+
+  EXPECT_EQ(found.number, 1);
+  EXPECT_EQ(found.state, port_state::active);
+  EXPECT_NE(found.link_layer, link_layer::unspecified);
+  EXPECT_EQ(static_cast<unsigned>(found.active_mtu), static_cast<unsigned>(expected.active_mtu));
+  EXPECT_EQ(static_cast<unsigned>(found.max_mtu), static_cast<unsigned>(expected.max_mtu));
+  EXPECT_EQ(found.max_message_bytes, expected.max_msg_sz);
+  EXPECT_EQ(found.gid_table_length, static_cast<std::uint32_t>(expected.gid_tbl_len));
+  EXPECT_EQ(found.pkey_table_length, expected.pkey_tbl_len);
+  EXPECT_EQ(found.lid.value(), expected.lid);
 }
 
 TEST_F(context_queries, all_ports_are_listed_by_number) {
