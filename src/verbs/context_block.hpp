@@ -25,7 +25,7 @@ class object_registry {
     const std::lock_guard lock(mutex_);
     blocks_.insert_or_assign(native, &block);
   }
-  /// Called after the C object was destroyed, when its address may already belong to another.
+  /// Called when the C object was let go of; its address may already belong to another.
   void remove(const void* native, const resource& block) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(native);

@@ -24,7 +24,7 @@ class cq_block final : public native_resource<ibv_cq> {
   const completion_channel channel;
 
  private:
-  void after_destroy() noexcept override { block_of(parent).objects.remove(native, *this); }
+  void let_go() noexcept override { block_of(parent).objects.remove(native, *this); }
   [[nodiscard]] std::string name() const override {
     return "completion_queue on " + std::string(parent.device_name());
   }

@@ -25,9 +25,7 @@ class qp_block final : public native_resource<ibv_qp> {
   psn first_psn{};
 
  private:
-  void after_destroy() noexcept override {
-    block_of(parents.pd.context()).objects.remove(native, *this);
-  }
+  void let_go() noexcept override { block_of(parents.pd.context()).objects.remove(native, *this); }
   [[nodiscard]] std::string name() const override {
     return fmt::format("queue_pair {:#x} on {}", native->qp_num,
                        parents.pd.context().device_name());

@@ -90,17 +90,19 @@ class native_resource : public resource {
 
  private:
   [[nodiscard]] int destroy() noexcept override {
-    if (native == nullptr || adopted.kind == ownership::borrowed) return 0;
-    const int rc = adopted.destroy ? adopted.destroy() : destroy_(native);
-    if (rc == 0) after_destroy();
+    if (native == nullptr) return 0;
+    const int rc = adopted.kind == ownership::borrowed
+                       ? 0
+                       : (adopted.destroy ? adopted.destroy() : destroy_(native));
+    if (rc == 0) let_go();
     return rc;
   }
   [[nodiscard]] std::string destroy_call() const override {
     return std::string(call_) + "(" + name() + ")";
   }
 
-  /// The C object is gone; `native` is only a number now.
-  virtual void after_destroy() noexcept {}
+  /// The C object is gone, or is its owner's alone again; `native` is only a number now.
+  virtual void let_go() noexcept {}
   /// "queue_pair 0x11 on rxe0"; the C object may already be half gone, so only remembered facts.
   [[nodiscard]] virtual std::string name() const = 0;
 
