@@ -232,7 +232,7 @@ RDMAXX_POLL_PAIR(poll_16, 16)
 }  // extern "C"
 
 int main(int argc, char** argv) {
-  const long iterations = argc > 1 ? std::atol(argv[1]) : 1000;
+  const long iterations = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 1000;
   // Handles without a block: nothing here is ever destroyed by them.
   const auto qp = detail::handle_access::make<queue_pair>(&null_device.qp, detail::reference(),
                                                           std::uint32_t{256});

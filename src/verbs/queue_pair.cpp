@@ -162,8 +162,8 @@ result<queue_pair> queue_pair::adopt(ibv_qp* native, const queue_pair_parents& p
   detail::reference reference(block);
   block->native = native;
   block->adopted = std::move(how);
-  block->granted =
-      qp_attributes::from_native(attributes, qp_attribute::capabilities).capabilities.value();
+  block->granted = qp_attributes::from_native(attributes, qp_attribute::capabilities)
+                       .capabilities.value_or(qp_capabilities{});
   block->first_psn = random_psn();
   detail::block_of(parents.pd.context()).objects.add(native, *block);
   return queue_pair(native, std::move(reference), block->granted.max_inline);
@@ -229,10 +229,11 @@ std::string describe(const queue_pair& qp) {
   if (!qp) return "queue_pair (empty)";
   std::string text = fmt::format("queue_pair {:#x} {}", qp.number().value(), describe(qp.type()));
   if (const auto now = qp.query()) {
-    text += fmt::format(" {}", describe(*now->state));
-    if (now->destination)
+    if (now->state) text += fmt::format(" {}", describe(*now->state));
+    if (now->destination && now->path) {
       text += fmt::format(" → {:#x} at {}", now->destination->value(),
                           describe(now->path->destination));
+    }
   }
   return text + fmt::format(" on {}", qp.pd().context().device_name());
 }

@@ -133,8 +133,9 @@ error queue_pair::post_failed(int rc, const ibv_send_wr* list,
   // Without a code the reason is one of the two that a driver finds before it rings the doorbell.
   const bool too_many_elements =
       static_cast<std::uint32_t>(request->num_sge) > capabilities().max_send_sge;
-  const int failure = rc != 0 ? rc : (too_many_elements ? EINVAL : ENOMEM);
-  return post_failed(failure, *request, static_cast<std::size_t>(request - list));
+  const int likely_cause = too_many_elements ? EINVAL : ENOMEM;
+  return post_failed(rc != 0 ? rc : likely_cause, *request,
+                     static_cast<std::size_t>(request - list));
 }
 
 error queue_pair::post_failed(int rc, const ibv_recv_wr* list,

@@ -91,11 +91,12 @@ class native_resource : public resource {
  private:
   [[nodiscard]] int destroy() noexcept override {
     if (native == nullptr) return 0;
-    const int rc = adopted.kind == ownership::borrowed
-                       ? 0
-                       : (adopted.destroy ? adopted.destroy() : destroy_(native));
+    const int rc = adopted.kind == ownership::borrowed ? 0 : destroy_native();
     if (rc == 0) let_go();
     return rc;
+  }
+  [[nodiscard]] int destroy_native() noexcept {
+    return adopted.destroy ? adopted.destroy() : destroy_(native);
   }
   [[nodiscard]] std::string destroy_call() const override {
     return std::string(call_) + "(" + name() + ")";

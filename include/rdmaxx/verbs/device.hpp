@@ -75,7 +75,7 @@ class device {
 /// Opens a device by its name. An unknown name is an error that lists the devices there are.
 [[nodiscard]] result<context> open_device(std::string_view name);
 /// Opens the device with this node GUID.
-[[nodiscard]] result<context> open_device(rdmaxx::guid guid);
+[[nodiscard]] result<context> open_device(rdmaxx::guid wanted);
 
 namespace detail {
 /// What to tell who has no device.
