@@ -59,8 +59,7 @@ struct introduction {
   remote_address memory{};
 };
 
-class two_machines : public testing::Test {
- protected:
+struct two_machines : testing::Test {
   void SetUp() override {
     line.emplace(meet());
     const auto peer = line->exchange(
