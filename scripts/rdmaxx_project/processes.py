@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from rdmaxx_project import progress
 from rdmaxx_project.repository import ROOT
 
 TIMED_OUT = 124  # as timeout(1) reports it
@@ -71,6 +72,7 @@ def end_cleanly(main: Callable[[], int]) -> NoReturn:
     """Exits with what `main` returns; if somebody ends us before, everything we started ends as well."""
 
     def interrupted(number: int, _frame: object) -> None:
+        progress.line(f"ended by {signal.Signals(number).name}")
         raise SystemExit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal may interrupt a report with its own
 _moving = ""
 
 
