@@ -91,7 +91,11 @@ def _what_failed(log: Path) -> str:
 def _only_one(folder: Path) -> Iterator[None]:
     """Two commands in one checkout must not run Ninja in the same folder at once."""
     with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.line(f"waiting for another command that builds {folder.name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
