@@ -240,7 +240,7 @@ TEST_F(completion_channels, a_queue_with_unread_events_can_be_destroyed) {
 }
 
 TEST_F(completion_channels, a_queue_can_end_while_another_thread_waits_for_its_events) {
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 10; ++i) {
     connected_pair pair({.with_channel = true});
     const auto from = pair.a.local_memory(8);
     const auto to = pair.b.shared_memory(8);

@@ -186,7 +186,7 @@ TEST_F(threads, create_and_destroy_on_one_context) {
 }
 
 TEST_F(threads, let_go_of_one_object_at_once) {
-  constexpr int rounds = 30;
+  constexpr int rounds = 10;
   constexpr int holders = 4;
   for (int round = 0; round < rounds; ++round) {
     auto own = dut.open();
