@@ -228,12 +228,12 @@ std::string describe(const queue_pair_config& config) {
 std::string describe(const queue_pair& qp) {
   if (!qp) return "queue_pair (empty)";
   std::string text = fmt::format("queue_pair {:#x} {}", qp.number().value(), describe(qp.type()));
-  if (const auto now = qp.query()) {
-    if (now->state) text += fmt::format(" {}", describe(*now->state));
-    if (now->destination && now->path) {
-      text += fmt::format(" → {:#x} at {}", now->destination->value(),
-                          describe(now->path->destination));
-    }
+  const auto queried = qp.query();
+  const qp_attributes now = queried ? *queried : qp_attributes{};
+  if (now.state) text += fmt::format(" {}", describe(*now.state));
+  if (now.destination && now.path) {
+    text +=
+        fmt::format(" → {:#x} at {}", now.destination->value(), describe(now.path->destination));
   }
   return text + fmt::format(" on {}", qp.pd().context().device_name());
 }
