@@ -116,7 +116,7 @@ TEST_F(datagrams, one_queue_pair_reaches_many) {
   const auto sender = ready_side();
   const auto way = way_from(sender, own_gid());
   const std::array receivers{ready_side(), ready_side(), ready_side()};
-  const auto from = sender.local_memory(3 * 8);
+  const auto from = sender.local_memory(3UZ * 8);
   fill_pattern(from.bytes(), 3);
 
   for (std::size_t i = 0; i < receivers.size(); ++i) {

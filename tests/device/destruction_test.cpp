@@ -121,8 +121,8 @@ TEST_F(destruction, with_work_in_flight_is_safe_in_any_order) {
   // What ends first: a side's queue pair, its memory, or everything of the peer.
   for (int round = 0; round < 12; ++round) {
     connected_pair pair;
-    auto local = pair.a.local_memory(256 * 1024);
-    auto remote = pair.b.shared_memory(256 * 1024);
+    auto local = pair.a.local_memory(256UZ * 1024);
+    auto remote = pair.b.shared_memory(256UZ * 1024);
     auto inbox = pair.b.local_memory(4096);
     pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
     for (int i = 0; i < 4; ++i) {
@@ -148,7 +148,7 @@ TEST_F(destruction, with_work_in_flight_is_safe_in_any_order) {
 }
 
 TEST_F(destruction, of_a_region_ends_the_peers_writes_to_it) {
-  constexpr std::size_t bytes = 64 * 1024;
+  constexpr std::size_t bytes = 64UZ * 1024;
   connected_pair pair;
   const auto from = pair.a.local_memory(bytes);
   fill_pattern(from.bytes(), 1);
@@ -171,7 +171,7 @@ TEST_F(destruction, of_a_region_ends_the_peers_writes_to_it) {
 }
 
 TEST_F(destruction, of_a_queue_pair_ends_the_devices_writes_to_its_buffers) {
-  constexpr std::size_t bytes = 256 * 1024;
+  constexpr std::size_t bytes = 256UZ * 1024;
   connected_pair pair;
   const auto remote = pair.b.shared_memory(bytes);
   fill_pattern(remote.bytes(), 1);
@@ -225,8 +225,8 @@ TEST_F(destruction, that_the_device_refuses_is_logged_and_leaks) {
   ibv_pd* const native_pd = ibv_alloc_pd(native);
   ASSERT_NE(native_pd, nullptr);
   std::array<std::byte, 64> buffer{};
-  ibv_mr* const in_the_way =
-      ibv_reg_mr(native_pd, buffer.data(), buffer.size(), IBV_ACCESS_LOCAL_WRITE);
+  const int rights = IBV_ACCESS_LOCAL_WRITE;
+  ibv_mr* const in_the_way = ibv_reg_mr(native_pd, buffer.data(), buffer.size(), rights);
   ASSERT_NE(in_the_way, nullptr);
   const log_capture log;
 

@@ -10,15 +10,13 @@
 
 namespace rdmaxx::device_tests {
 
-class intended_leak {
+class [[maybe_unused]] intended_leak {
  public:
 #if defined(__SANITIZE_ADDRESS__)
   intended_leak() { __lsan_disable(); }
   ~intended_leak() { __lsan_enable(); }
 #else
-  intended_leak() {
-  }  // NOLINT(modernize-use-equals-default): keeps unused objects from being warned about
-  ~intended_leak() {}  // NOLINT(modernize-use-equals-default)
+  intended_leak() = default;
 #endif
   intended_leak(const intended_leak&) = delete;
   intended_leak& operator=(const intended_leak&) = delete;

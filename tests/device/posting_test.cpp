@@ -172,7 +172,7 @@ TEST_F(posting, more_elements_than_the_queue_pair_has_are_refused) {
 TEST_F(posting, a_full_receive_queue_is_retryable) {
   connected_pair pair;
   const auto memory = pair.a.local_memory(8);
-  const std::size_t far_too_many = 4 * (pair.a.qp.capabilities().max_recv_wr + 1U);
+  const std::size_t far_too_many = 4UZ * (pair.a.qp.capabilities().max_recv_wr + 1U);
 
   result<void> posted;
   std::size_t accepted = 0;

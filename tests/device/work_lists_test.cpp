@@ -145,7 +145,7 @@ TEST_F(work_lists, the_first_request_not_posted_is_named_and_those_before_it_com
 
 TEST_F(work_lists, the_first_receive_not_posted_is_named) {
   const connected_pair pair;
-  const auto into = pair.b.local_memory(3 * 8);
+  const auto into = pair.b.local_memory(3UZ * 8);
   const auto from = pair.a.local_memory(8);
   const std::array good{into.scatter()};
   const std::vector bad(device_under_test::get().attributes().max_sge + 1U, into.scatter());
@@ -172,7 +172,7 @@ TEST_F(work_lists, a_list_longer_than_the_send_queue_is_accepted_in_part_and_ret
   const auto from = pair.a.local_memory(8);
   const auto to = pair.b.shared_memory(8);
   const std::array element{from.gather()};
-  std::vector<send_slot> slots(4 * (pair.a.qp.capabilities().max_send_wr + 1U));
+  std::vector<send_slot> slots(4UZ * (pair.a.qp.capabilities().max_send_wr + 1U));
   send_list list(slots);
   while (!list.full()) list.push(write_wr{.from = element, .to = to.remote()});
 
