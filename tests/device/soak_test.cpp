@@ -94,7 +94,7 @@ class soak : public ::testing::Test {
     }
   }
 
-  void check(const slot& one) {
+  void check(const slot& one) const {
     const auto length = length_of(one.round);
     ASSERT_TRUE(same_bytes(one.read_back.bytes().first(length), one.written.bytes().first(length)))
         << "round " << one.round;

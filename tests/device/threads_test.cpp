@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ class crew {
  public:
   template <class Work>
   void hire(Work work) {
-    threads_.emplace_back([this, work]() mutable {
+    threads_.emplace_back([this, work = std::move(work)]() mutable {
       try {
         work();
       } catch (...) {
