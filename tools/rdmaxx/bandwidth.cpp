@@ -38,7 +38,7 @@ std::size_t bytes_in_flight(const connection& here, std::size_t message_bytes) n
 }
 
 bandwidth_measured measure(connection& here, remote_address there, const bandwidth_wanted& wanted) {
-  const auto window = requests_in_flight(here, wanted.message_bytes);
+  const auto window = std::max<std::size_t>(requests_in_flight(here, wanted.message_bytes), 1);
   const auto sent_before = here.sent();
   std::uint64_t posted = 0;
   const auto start = clock::now();
