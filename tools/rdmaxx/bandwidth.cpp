@@ -38,17 +38,19 @@ std::size_t bytes_in_flight(const connection& here, std::size_t message_bytes) n
 }
 
 bandwidth_measured measure(connection& here, remote_address there, const bandwidth_wanted& wanted) {
-  const auto window = std::max<std::size_t>(requests_in_flight(here, wanted.message_bytes), 1);
+  const auto window = requests_in_flight(here, wanted.message_bytes);
   const auto sent_before = here.sent();
   std::uint64_t posted = 0;
+  std::size_t place = 0;
   const auto start = clock::now();
   // The whole window is used at least once, so that all of it can be checked.
   while (posted < window || clock::now() - start < wanted.time) {
     if (posted >= window) here.wait_until_sent(sent_before + posted - window + 1);
-    const auto offset = posted % window * wanted.message_bytes;
+    const auto offset = place * wanted.message_bytes;
     post(here, there + offset, wanted.kind,
          here.memory().bytes().subspan(offset, wanted.message_bytes));
     ++posted;
+    place = place + 1 == window ? 0 : place + 1;
   }
   here.wait_until_sent(sent_before + posted);
   return {.messages = posted, .bytes = posted * wanted.message_bytes, .time = clock::now() - start};
