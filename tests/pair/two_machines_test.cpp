@@ -77,7 +77,7 @@ struct two_machines : testing::Test {
     EXPECT_FALSE(peer_failed) << "the other machine's half of the test failed";
   }
 
-  work_completion completion() {
+  work_completion completion() const {
     std::array<work_completion, 1> one;
     for (const auto deadline = std::chrono::steady_clock::now() + patience;;) {
       for (const auto& found : cq.poll(one).value()) return found;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <latch>
 #include <limits>
 #include <optional>
 #include <thread>
@@ -64,6 +65,11 @@ class interrupting_signal {
   interrupting_signal(const interrupting_signal&) = delete;
   interrupting_signal& operator=(const interrupting_signal&) = delete;
   ~interrupting_signal() { ::sigaction(SIGUSR1, &before_, nullptr); }
+
+  /// To be called on a thread before it is interrupted for the first time. ThreadSanitizer makes
+  /// its record of a thread's signals at the thread's first blocking call, and loses a signal that
+  /// arrives while it does.
+  static void prepare_thread(int fd) { ASSERT_FALSE(wait_readable(fd, 0ms).value()); }
 
   /// Returns when the thread has run the handler.
   static void interrupt(pthread_t thread) {
@@ -141,7 +147,13 @@ TEST(wait_readable, signals_do_not_end_the_wait) {
   const event_counter events;
   std::optional<bool> readable;
   {
-    std::jthread waiter([&] { readable = wait_readable(events.fd(), forever).value(); });
+    std::latch ready(1);
+    std::jthread waiter([&] {
+      interrupting_signal::prepare_thread(events.fd());
+      ready.count_down();
+      readable = wait_readable(events.fd(), forever).value();
+    });
+    ready.wait();
     for (int i = 0; i < 20; ++i) interrupting_signal::interrupt(waiter.native_handle());
     events.raise();
   }
@@ -155,12 +167,16 @@ TEST(wait_readable, signals_do_not_shorten_or_prolong_a_timed_wait) {
   std::atomic<bool> done = false;
   const auto start = clock::now();
   {
+    std::latch ready(1);
     std::jthread waiter([&] {
+      interrupting_signal::prepare_thread(events.fd());
+      ready.count_down();
       readable = wait_readable(events.fd(), 50ms).value();
       done = true;
       // Stays until the signals have stopped, so that each has a thread to go to.
       static_cast<void>(wait_readable(events.fd(), forever));
     });
+    ready.wait();
     while (!done) interrupting_signal::interrupt(waiter.native_handle());
     events.raise();
   }

@@ -146,6 +146,12 @@ TEST(subnet, the_longest_prefixes_are_32_and_128) {
   EXPECT_THAT(subnet::parse("fd77::1/129").error().problem(), HasSubstr("0 to 128"));
 }
 
+TEST(subnet, is_described_as_it_is_written) {
+  for (const auto* text : {"10.77.0.0/24", "0.0.0.0/0", "10.0.0.7/32", "fd77::/64", "::/0"}) {
+    EXPECT_EQ(describe(subnet::parse(text).value()), text);
+  }
+}
+
 TEST(subnet, malformed_ones_are_errors_with_a_hint) {
   for (const auto text :
        {"", "/24", "10.77.0.0/", "10.77.0.0/x", "10.77.0.0/24x", "10.77.0.0/-1", "10.77.0.0/+8",
