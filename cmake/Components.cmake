@@ -10,8 +10,14 @@
 #     PKG_CONFIG <module>…)  the same dependencies by their pkg-config names
 #
 # A component without sources is header-only.
+#
+#   rdmaxx_add_component_on_request(<name> TARGET <target> HEADERS <folder>/)
+#
+# A library with its own build that is installed as a component, but not part of `rdmaxx::rdmaxx`: a
+# program gets it only if it names it.
 
 set_property(GLOBAL PROPERTY RDMAXX_COMPONENTS "")
+set_property(GLOBAL PROPERTY RDMAXX_COMPONENTS_ON_REQUEST "")
 
 function(rdmaxx_add_component name)
   cmake_parse_arguments(PARSE_ARGV 1 component "" "" "LAYERS;REQUIRES;PACKAGES;LINKS;PKG_CONFIG")
@@ -58,11 +64,20 @@ function(rdmaxx_add_component name)
   target_link_libraries(${target} ${usage} ${component_LINKS})
 
   set_property(GLOBAL APPEND PROPERTY RDMAXX_COMPONENTS ${name})
+  set_property(GLOBAL PROPERTY RDMAXX_TARGET_OF_${name} ${target})
   set_property(GLOBAL APPEND PROPERTY RDMAXX_PKG_CONFIG ${component_PKG_CONFIG})
   set_property(GLOBAL PROPERTY RDMAXX_LOADING_OF_${name} "${loading}")
 endfunction()
 
-# `rdmaxx::rdmaxx`: everything that was built.
+function(rdmaxx_add_component_on_request name)
+  cmake_parse_arguments(PARSE_ARGV 1 component "" "TARGET;HEADERS" "")
+  set_target_properties(${component_TARGET} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY RDMAXX_COMPONENTS_ON_REQUEST ${name})
+  set_property(GLOBAL PROPERTY RDMAXX_TARGET_OF_${name} ${component_TARGET})
+  set_property(GLOBAL PROPERTY RDMAXX_HEADERS_OF_${name} "${component_HEADERS}")
+endfunction()
+
+# `rdmaxx::rdmaxx`: everything that was built, except what has to be asked for.
 function(rdmaxx_add_umbrella)
   add_library(rdmaxx_all INTERFACE)
   add_library(rdmaxx::rdmaxx ALIAS rdmaxx_all)

@@ -4,12 +4,18 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rdmaxx")
 get_property(RDMAXX_COMPONENTS GLOBAL PROPERTY RDMAXX_COMPONENTS)
+get_property(RDMAXX_COMPONENTS_ON_REQUEST GLOBAL PROPERTY RDMAXX_COMPONENTS_ON_REQUEST)
 
 install(DIRECTORY include/rdmaxx DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*.hpp")
 
-foreach(component IN LISTS RDMAXX_COMPONENTS)
-  install(TARGETS rdmaxx_${component} EXPORT rdmaxx-${component}
+foreach(component IN LISTS RDMAXX_COMPONENTS RDMAXX_COMPONENTS_ON_REQUEST)
+  get_property(target GLOBAL PROPERTY RDMAXX_TARGET_OF_${component})
+  get_property(headers GLOBAL PROPERTY RDMAXX_HEADERS_OF_${component})
+  if(headers)
+    install(DIRECTORY "${headers}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
+  install(TARGETS ${target} EXPORT rdmaxx-${component}
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(EXPORT rdmaxx-${component}

@@ -10,6 +10,7 @@ from rdmaxx_project import presets
 from rdmaxx_project.repository import ROOT
 
 SANITIZERS = ("asan", "tsan")
+HOST_PROGRAMS = ("unit_tests", "softverbs_unit_tests")
 GUEST_DEVICES = ("rxe", "siw")
 GUEST_KERNEL = "6.1"
 NEWER_GUEST_KERNEL = "6.12"
@@ -31,7 +32,7 @@ class Lane:
 
     @property
     def file_stem(self) -> str:
-        return self.name.replace("/", "-")
+        return f"{self.name.replace('/', '-')}-{self.program}"
 
     def environment(self) -> dict[str, str]:
         variables = dict(_SANITIZER_OPTIONS.get(self.preset, {}))
@@ -52,10 +53,10 @@ class Lane:
 
 def host_lanes(*, quick: bool) -> list[Lane]:
     """The tests that need no device."""
-    lanes = [Lane("host", "dev", "unit_tests")]
+    lanes = [("host", "dev")]
     if not quick:
-        lanes += [Lane(f"host/{preset}", preset, "unit_tests") for preset in (*SANITIZERS, "clang")]
-    return lanes
+        lanes += [(f"host/{preset}", preset) for preset in (*SANITIZERS, "clang")]
+    return [Lane(name, preset, program) for name, preset in lanes for program in HOST_PROGRAMS]
 
 
 def guest_lanes(*, full: bool) -> list[Lane]:

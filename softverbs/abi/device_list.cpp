@@ -1,0 +1,108 @@
+#include <abi/device_list.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include <abi/dispatch.hpp>
+#include <base/settings.hpp>
+
+namespace softverbs::abi {
+
+namespace {
+
+thread_local int real_devices_only_depth = 0;
+
+/// The lists that programs hold, each with the real one whose devices are in it.
+class merged_lists {
+ public:
+  void add(ibv_device** merged, ibv_device** real) {
+    const std::lock_guard lock(mutex_);
+    real_of_.emplace(merged, real);
+  }
+
+  /// False if the list is none of ours.
+  [[nodiscard]] bool take(ibv_device** merged, ibv_device**& real) {
+    const std::lock_guard lock(mutex_);
+    const auto found = real_of_.find(merged);
+    if (found == real_of_.end()) return false;
+    real = found->second;
+    real_of_.erase(found);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<ibv_device**, ibv_device**> real_of_;
+};
+
+// Never destroyed: destructors of static objects may still give lists back.
+merged_lists& lists() {
+  static auto* const only = new merged_lists;
+  return *only;
+}
+
+/// Real devices first: a program that takes the first device keeps its hardware.
+ibv_device** merged_device_list(int* count) {
+  real_device_list real;
+  int softs = 0;
+  auto* const soft = verbs::list_devices(&softs);
+  if (soft == nullptr) softs = 0;
+
+  const auto size = static_cast<std::size_t>(real.size() + softs);
+  auto* const merged = static_cast<ibv_device**>(std::calloc(size + 1, sizeof(ibv_device*)));
+  if (merged != nullptr) {
+    std::copy_n(soft, softs, std::copy_n(real.data(), real.size(), merged));
+    lists().add(merged, real.release());
+    if (count != nullptr) *count = static_cast<int>(size);
+  }
+  if (soft != nullptr) verbs::free_devices(soft);
+  return merged;
+}
+
+}  // namespace
+
+real_device_list::real_device_list() {
+  if (!settings::get().real_devices) return;
+  list_ = RDMAXX_REAL(ibv_get_device_list)(&size_);
+  if (list_ == nullptr) size_ = 0;
+}
+
+real_device_list::~real_device_list() {
+  if (list_ != nullptr) RDMAXX_REAL(ibv_free_device_list)(list_);
+}
+
+ibv_device** real_device_list::release() noexcept { return std::exchange(list_, nullptr); }
+
+real_devices_only::real_devices_only() noexcept { ++real_devices_only_depth; }
+real_devices_only::~real_devices_only() { --real_devices_only_depth; }
+
+}  // namespace softverbs::abi
+
+using namespace softverbs;
+using namespace softverbs::abi;
+
+ibv_device** ibv_get_device_list(int* count) try {
+  if (real_devices_only_depth > 0) return RDMAXX_REAL(ibv_get_device_list)(count);
+  const int error_before = errno;
+  auto* const list = merged_device_list(count);
+  errno = list == nullptr ? ENOMEM : error_before;  // that there is no real device is no failure
+  return list;
+} catch (...) {
+  return fails_with(ENOMEM);
+}
+
+void ibv_free_device_list(ibv_device** list) {
+  ibv_device** real = list;
+  if (lists().take(list, real)) std::free(static_cast<void*>(list));
+  if (real != nullptr) RDMAXX_REAL(ibv_free_device_list)(real);
+}
+
+ibv_context* ibv_import_device(int file) {
+  // A soft context has nothing that another process could open by a file.
+  const real_devices_only guard;
+  const auto real = RDMAXX_REAL(ibv_import_device);
+  return real && settings::get().real_devices ? real(file) : fails_with(EOPNOTSUPP);
+}
