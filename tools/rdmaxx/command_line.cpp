@@ -43,7 +43,8 @@ exit_code parse_and_run(int argc, const char* const* argv) {
       "  1  failed: no device, an unknown one, or an operation went wrong; standard error says "
       "which\n"
       "  2  bad usage");
-  const std::array subcommands{devices_subcommand(parser), tour_subcommand(parser)};
+  const std::array subcommands{devices_subcommand(parser), soft_subcommand(parser),
+                               tour_subcommand(parser)};
 
   try {
     parser.parse(argc, argv);

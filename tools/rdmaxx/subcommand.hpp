@@ -12,7 +12,14 @@
 
 namespace rdmaxx::tool {
 
-enum class exit_code : int { success = 0, failure = 1, usage = 2 };
+enum class exit_code : int {
+  success = 0,
+  failure = 1,
+  usage = 2,
+  // As shells have it, for a subcommand that runs another program.
+  program_not_started = 126,
+  program_not_found = 127,
+};
 
 struct subcommand {
   const CLI::App* word;  ///< owned by the parser; tells whether it was given
@@ -21,6 +28,8 @@ struct subcommand {
 
 /// rdmaxx devices: what RDMA devices there are.
 [[nodiscard]] subcommand devices_subcommand(CLI::App& parser);
+/// rdmaxx soft: another program, with soft RDMA devices.
+[[nodiscard]] subcommand soft_subcommand(CLI::App& parser);
 /// rdmaxx tour: the devices, then a short ping and bandwidth test on one of them.
 [[nodiscard]] subcommand tour_subcommand(CLI::App& parser);
 
