@@ -1,0 +1,26 @@
+#include <engine/address_handle.hpp>
+
+#include <cstring>
+
+#include <engine/station.hpp>
+#include <net/netdev.hpp>
+
+namespace softverbs::engine {
+
+std::optional<path_ends> path_of(const station& place, const ibv_ah_attr& attributes) {
+  const auto rows = net::gid_table(place.device());
+  const auto index = attributes.grh.sgid_index;
+  if (index >= rows.size() || !rows[index].packets_carry) return std::nullopt;
+  path_ends ends;
+  ends.source = *rows[index].packets_carry;
+  ends.traffic_class = attributes.grh.traffic_class;
+  std::memcpy(ends.destination.raw.data(), attributes.grh.dgid.raw, sizeof attributes.grh.dgid.raw);
+  // The loopback's link-local GID is no address of its own.
+  if (place.device().loopback && rows[0].gid == ends.destination && rows[0].packets_carry) {
+    ends.destination = *rows[0].packets_carry;
+  }
+  if (ends.source.is_ipv4() != ends.destination.is_ipv4()) return std::nullopt;
+  return ends;
+}
+
+}  // namespace softverbs::engine

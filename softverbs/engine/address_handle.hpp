@@ -1,0 +1,21 @@
+// Where a UD message goes: what an ibv_ah stands for. Immutable, owned by the user.
+#pragma once
+
+#include <optional>
+
+#include <engine/send_queue.hpp>
+#include <infiniband/verbs.h>
+
+namespace softverbs::engine {
+
+class station;
+
+struct address_handle : ibv_ah {
+  path_ends ends;
+};
+
+/// The ends of the path that the attributes describe; nothing if the GID index does not exist, its
+/// row cannot be used, or the two ends are not of the same family.
+[[nodiscard]] std::optional<path_ends> path_of(const station& place, const ibv_ah_attr& attributes);
+
+}  // namespace softverbs::engine

@@ -1,0 +1,124 @@
+#include <engine/completion_queue.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <engine/device_context.hpp>
+
+namespace softverbs::engine {
+
+completion_queue::completion_queue(device_context& device, unsigned capacity,
+                                   completion_channel* events_go_to, void* user_context)
+    : ibv_cq_ex{}, owner(device), ring_(capacity) {
+  ibv_cq_ex::context = device.as_ibv();
+  channel = events_go_to;
+  cq_context = user_context;
+  cqe = static_cast<int>(capacity);
+  if (events_go_to != nullptr) ++events_go_to->queues;
+}
+
+completion_queue::~completion_queue() {
+  if (channel == nullptr) return;
+  --static_cast<completion_channel*>(channel)->queues;
+}
+
+bool completion_queue::push(const ibv_wc& wc, bool solicited) {
+  const std::lock_guard lock(mutex_);
+  if (head_ - tail_ == ring_.size()) {
+    if (!overflowed_.exchange(true)) owner.raise(IBV_EVENT_CQ_ERR, *this);
+    return false;
+  }
+  auto& entry = ring_[head_ % ring_.size()];
+  entry.wc = wc;
+  if (with_timestamps) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    entry.timestamp_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+                         static_cast<std::uint64_t>(now.tv_nsec);
+  }
+  ++head_;
+  queued_.store(head_ - tail_, std::memory_order_release);
+  const bool counts = armed_ == arming::any || (armed_ == arming::solicited &&
+                                                (solicited || wc.status != IBV_WC_SUCCESS));
+  if (counts) {
+    armed_ = arming::none;
+    if (channel != nullptr) {
+      completion_events.raised();
+      static_cast<completion_channel*>(channel)->events.push(this);
+    }
+  }
+  return true;
+}
+
+int completion_queue::pop(int most, ibv_wc* out) {
+  const std::lock_guard reader(reader_mutex_);
+  const std::lock_guard lock(mutex_);
+  const auto count = std::min<std::uint64_t>(head_ - tail_, static_cast<std::uint64_t>(most));
+  for (std::uint64_t i = 0; i < count; ++i) out[i] = ring_[(tail_ + i) % ring_.size()].wc;
+  tail_ += count;
+  queued_.store(head_ - tail_, std::memory_order_release);
+  return static_cast<int>(count);
+}
+
+void completion_queue::arm(bool solicited_only) {
+  const std::lock_guard lock(mutex_);
+  // An armed queue is never weakened (10.2.2: the next completion takes precedence).
+  if (!solicited_only) {
+    armed_ = arming::any;
+  } else if (armed_ == arming::none) {
+    armed_ = arming::solicited;
+  }
+}
+
+int completion_queue::resize(unsigned capacity) {
+  const std::lock_guard reader(reader_mutex_);
+  const std::lock_guard lock(mutex_);
+  const auto held = head_ - tail_;
+  if (capacity < held) return EINVAL;
+  std::vector<completion> larger(capacity);
+  for (std::uint64_t i = 0; i < held; ++i) larger[i] = ring_[(tail_ + i) % ring_.size()];
+  ring_.swap(larger);
+  tail_ = 0;
+  head_ = held;
+  cqe = static_cast<int>(capacity);
+  return 0;
+}
+
+void completion_queue::show_current() {
+  wr_id = current().wc.wr_id;
+  status = current().wc.status;
+}
+
+bool completion_queue::begin_reading() {
+  reader_mutex_.lock();
+  {
+    const std::lock_guard lock(mutex_);
+    if (head_ != tail_) {
+      read_ = tail_;
+      show_current();
+      return true;
+    }
+  }
+  reader_mutex_.unlock();
+  return false;
+}
+
+bool completion_queue::next() {
+  const std::lock_guard lock(mutex_);
+  if (read_ + 1 == head_) return false;
+  ++read_;
+  show_current();
+  return true;
+}
+
+void completion_queue::end_reading() {
+  {
+    const std::lock_guard lock(mutex_);
+    tail_ = read_ + 1;
+    queued_.store(head_ - tail_, std::memory_order_release);
+  }
+  reader_mutex_.unlock();
+}
+
+}  // namespace softverbs::engine

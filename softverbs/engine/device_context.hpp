@@ -1,0 +1,54 @@
+// An opened soft device: what an ibv_context stands for.
+//
+// Owner: the user, through ibv_open_device and ibv_close_device; every object made from it keeps
+// counting on it, so it cannot be closed before them. Any thread may call any function.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <engine/completion_queue.hpp>
+#include <engine/event_fd.hpp>
+#include <engine/memory_table.hpp>
+#include <engine/station.hpp>
+#include <infiniband/verbs.h>
+
+namespace softverbs::engine {
+
+class queue_pair;
+class shared_receive_queue;
+
+class device_context {
+ public:
+  explicit device_context(std::shared_ptr<station> place);
+  device_context(const device_context&) = delete;
+  device_context& operator=(const device_context&) = delete;
+
+  [[nodiscard]] ibv_context* as_ibv() noexcept { return &verbs.context; }
+  [[nodiscard]] static device_context& of(ibv_context* context) noexcept {
+    return *reinterpret_cast<device_context*>(reinterpret_cast<std::byte*>(context) -
+                                              offsetof(verbs_context, context));
+  }
+
+  /// False in a child of the process that opened the device: nothing of it can be used there.
+  [[nodiscard]] bool is_alive() const noexcept { return generation_ == process_generation(); }
+
+  void raise(ibv_event_type type, completion_queue& cq);
+  void raise(ibv_event_type type, queue_pair& qp);
+  void raise(ibv_event_type type, shared_receive_queue& srq);
+  void raise_port(ibv_event_type type);
+
+  verbs_context verbs{};  ///< first, so that as_ibv() can be undone
+  std::shared_ptr<station> place;
+  memory_table memory;
+  event_fd<ibv_async_event> events;
+  std::atomic<unsigned> objects = 0;  ///< made from it and not destroyed yet
+
+ private:
+  unsigned generation_;
+};
+
+}  // namespace softverbs::engine

@@ -1,0 +1,73 @@
+#include <engine/endpoint.hpp>
+
+#include <utility>
+
+#include <engine/queue_pair.hpp>
+
+namespace softverbs::engine {
+namespace {
+
+thread_local std::vector<std::shared_ptr<endpoint>> deferred;
+
+}  // namespace
+
+namespace deferred_work {
+
+void add(std::shared_ptr<endpoint> work) {
+  // Trains of packets go to one queue pair: most of the time it is the last that was added.
+  if (!deferred.empty() && deferred.back() == work) return;
+  deferred.push_back(std::move(work));
+}
+
+void run() {
+  // In the order of arrival, so that two queue pairs that keep each other busy take turns.
+  for (std::size_t next = 0; next < deferred.size(); ++next) {
+    const auto work = std::move(deferred[next]);
+    work->run();
+    if (next == 63) {
+      deferred.erase(deferred.begin(), deferred.begin() + 64);
+      next = static_cast<std::size_t>(-1);
+    }
+  }
+  deferred.clear();
+}
+
+}  // namespace deferred_work
+
+void endpoint::enqueue(const wire::headers& header, std::span<const iovec> payload,
+                       const net::address& source, const net::address& destination) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    queued entry{.header = header, .source = source, .destination = destination};
+    entry.offset = inbox_.payloads.size();
+    for (const auto& part : payload) {
+      const auto* bytes = static_cast<const std::byte*>(part.iov_base);
+      inbox_.payloads.insert(inbox_.payloads.end(), bytes, bytes + part.iov_len);
+    }
+    entry.bytes = inbox_.payloads.size() - entry.offset;
+    inbox_.packets.push_back(entry);
+  }
+  deferred_work::add(shared_from_this());
+}
+
+void endpoint::run() {
+  const std::lock_guard lock(mutex);
+  {
+    const std::lock_guard inbox_lock(inbox_mutex_);
+    std::swap(inbox_, handled_);
+  }
+  if (owner != nullptr) {
+    for (const auto& each : handled_.packets) {
+      owner->receive({.packet = {.header = each.header,
+                                 .payload = std::span(handled_.payloads).subspan(each.offset, each.bytes)},
+                      .source = each.source,
+                      .destination = each.destination,
+                      .came = inbound::way::in_process});
+    }
+    owner->after_receiving(false);
+  }
+  handled_.packets.clear();
+  handled_.payloads.clear();
+}
+
+}  // namespace softverbs::engine

@@ -1,0 +1,103 @@
+// The memory that a context's devices may touch: regions and windows by their keys.
+//
+// A key is an index (upper 24 bits) and a tag (lower 8) that changes whenever the index is used
+// anew, so that a stale key names nothing. Every access to user memory happens inside a `use` of
+// the table: deregistering waits for the uses that are under way and lets no later one find the key.
+// Any thread may call any function; nobody calls reg/dereg from inside a use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+namespace softverbs::engine {
+
+struct memory_region : ibv_mr {
+  std::uint64_t iova = 0;
+  unsigned access = 0;
+  unsigned windows = 0;  ///< bound to it; guarded by the table's lock
+};
+
+struct memory_window : ibv_mw {
+  memory_region* bound_to = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  unsigned access = 0;
+  std::uint32_t qpn = 0;  ///< type 2: the queue pair it is bound through
+};
+
+class memory_table {
+ public:
+  explicit memory_table(std::size_t most) : most_(most) {}
+
+  /// What the memory is to be used for.
+  struct request {
+    std::uint32_t key = 0;
+    const ibv_pd* pd = nullptr;
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    unsigned access = 0;    ///< all of these ibv_access_flags are needed
+    bool remote = false;    ///< an rkey from a packet (windows count), not an lkey
+    std::uint32_t qpn = 0;  ///< of the queue pair that the packet came to
+  };
+
+  /// While it lives, what it has located stays registered.
+  class use {
+   public:
+    explicit use(const memory_table& table) : table_(table), lock_(table.mutex_) {}
+    /// The bytes in this process, or null if the key, the PD, the bounds or the rights forbid it.
+    [[nodiscard]] std::byte* locate(const request& wanted) const noexcept;
+
+   private:
+    const memory_table& table_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+
+  /// Each returns 0 or an errno.
+  int add(memory_region& region);
+  int remove(memory_region& region);
+  /// Calls `change` while nobody uses the table; the region gets a new key.
+  template <class Change>
+  int replace(memory_region& region, Change change) {
+    const std::unique_lock lock(mutex_);
+    if (region.windows != 0) return EBUSY;
+    change();
+    renew_key(region);
+    return 0;
+  }
+
+  int add(memory_window& window);
+  void remove(memory_window& window);
+  /// Binds a window (type 1: a new key is made; type 2: `rkey` is the one wanted) and returns 0 or an
+  /// errno. A length of 0 unbinds a window of type 1.
+  int bind(memory_window& window, memory_region* region, std::uint32_t rkey, std::uint64_t address,
+           std::uint64_t bytes, unsigned access, std::uint32_t qpn);
+  /// Invalidates a window of type 2; false if the key does not name a bound one of this PD and QP.
+  bool invalidate(std::uint32_t rkey, const ibv_pd* pd, std::uint32_t qpn);
+  /// Windows that were bound through the queue pair lose their binding with it.
+  void forget_queue_pair(std::uint32_t qpn);
+
+ private:
+  struct slot {
+    memory_region* region = nullptr;
+    memory_window* window = nullptr;
+    std::uint8_t tag = 0;
+    bool taken = false;
+  };
+
+  [[nodiscard]] int take_slot(std::uint32_t& key);
+  void free_slot(std::uint32_t key);
+  void renew_key(memory_region& region);
+  void unbind(memory_window& window);
+
+  std::size_t most_;
+  mutable std::shared_mutex mutex_;
+  std::vector<slot> slots_{1};  // index 0 is never given out: a key of 0 is always wrong
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace softverbs::engine

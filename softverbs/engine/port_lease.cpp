@@ -1,0 +1,65 @@
+#include <cerrno>
+
+#include <engine/station.hpp>
+
+namespace softverbs::engine {
+namespace {
+
+// Another process may hold the number on one of the addresses; a few attempts find a free one.
+constexpr int attempts = 64;
+// Queue pair numbers below this port belong to other kinds of RoCE devices, which count from 0.
+constexpr std::uint16_t lowest_port = 1024;
+
+}  // namespace
+
+std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& addresses,
+                                             unsigned netdev_index) {
+  if (addresses.empty()) {
+    errno = EADDRNOTAVAIL;
+    return nullptr;
+  }
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    std::unique_ptr<port_lease> lease(new port_lease);
+    for (const auto& own : addresses) {
+      auto socket = net::udp_socket::bind(own, lease->port_, netdev_index);
+      if (socket == nullptr || socket->port() < lowest_port) break;
+      lease->port_ = socket->port();
+      lease->sockets_.push_back(std::move(socket));
+    }
+    if (lease->sockets_.size() == addresses.size()) return lease;
+    if (errno != EADDRINUSE) return nullptr;
+  }
+  errno = EADDRINUSE;
+  return nullptr;
+}
+
+const net::udp_socket* port_lease::socket_of(const net::address& own) const noexcept {
+  for (const auto& socket : sockets_) {
+    if (socket->own_address() == own) return socket.get();
+  }
+  return nullptr;
+}
+
+std::shared_ptr<endpoint> port_lease::allocate() {
+  const std::lock_guard lock(mutex_);
+  if (taken_ == numbers) return nullptr;
+  while (endpoints_[next_ % numbers] != nullptr) ++next_;
+  const auto index = next_++ % numbers;
+  ++taken_;
+  endpoints_[index] = std::make_shared<endpoint>(std::uint32_t{port_} << 8 | index);
+  return endpoints_[index];
+}
+
+void port_lease::release(std::uint32_t qpn) {
+  const std::lock_guard lock(mutex_);
+  endpoints_[qpn % numbers] = nullptr;
+  --taken_;
+}
+
+std::shared_ptr<endpoint> port_lease::find(std::uint32_t qpn) const {
+  if (qpn >> 8 != port_) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return endpoints_[qpn % numbers];
+}
+
+}  // namespace softverbs::engine

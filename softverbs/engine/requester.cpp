@@ -1,0 +1,635 @@
+#include <engine/requester.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <engine/queue_pair.hpp>
+
+namespace softverbs::engine {
+namespace {
+
+using wire::operation;
+
+// All 24-bit PSNs lie above this in 64 bits, so that nothing becomes negative.
+constexpr std::uint64_t psn_origin = std::uint64_t{1} << 32;
+constexpr std::size_t first_window = 64 * 1024;
+constexpr std::size_t largest_window = 256 * 1024;
+// What one call sends before others get their turn.
+constexpr std::size_t burst_bytes = 256 * 1024;
+// A longer read is asked for in pieces: its answers would overflow the socket of the one who asks.
+constexpr std::size_t largest_read_bytes = 64 * 1024;
+// How long a sender without acknowledgements waits for the receiver's flow control.
+constexpr auto flow_control_patience = std::chrono::milliseconds(100);
+
+/// Table 45: the 5-bit code of the receiver-not-ready timer, in units of 10 µs.
+constexpr std::array<unsigned, 32> rnr_timer_units{
+    65536, 1,   2,   3,   4,   6,   8,   12,  16,   24,   32,   48,   64,   96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+std::uint64_t packets_of(std::uint64_t bytes, std::size_t mtu) {
+  return bytes == 0 ? 1 : (bytes + mtu - 1) / mtu;
+}
+
+/// The opcode of packet `index` of `count`.
+operation send_operation(ibv_wr_opcode opcode, bool first, bool last) {
+  const bool only = first && last;
+  switch (opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+      if (only) return operation::send_only_immediate;
+      return first ? operation::send_first : last ? operation::send_last_immediate : operation::send_middle;
+    case IBV_WR_SEND_WITH_INV:
+      if (only) return operation::send_only_invalidate;
+      return first ? operation::send_first : last ? operation::send_last_invalidate : operation::send_middle;
+    case IBV_WR_RDMA_WRITE:
+      if (only) return operation::write_only;
+      return first ? operation::write_first : last ? operation::write_last : operation::write_middle;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      if (only) return operation::write_only_immediate;
+      return first ? operation::write_first : last ? operation::write_last_immediate : operation::write_middle;
+    default:
+      if (only) return operation::send_only;
+      return first ? operation::send_first : last ? operation::send_last : operation::send_middle;
+  }
+}
+
+/// The pieces of [offset, offset + bytes) of a request's payload, with its memory located.
+class payload_pieces {
+ public:
+  static constexpr std::size_t most = 64;
+
+  /// False if a key or a bound forbids it.
+  bool collect(const memory_table::use& memory, const ibv_pd* pd, const ibv_sge* elements,
+               unsigned count, std::uint64_t offset, std::uint64_t bytes, unsigned access) {
+    size_ = 0;
+    for (unsigned i = 0; i < count && bytes > 0; ++i) {
+      if (offset >= elements[i].length) {
+        offset -= elements[i].length;
+        continue;
+      }
+      const auto here = std::min<std::uint64_t>(bytes, elements[i].length - offset);
+      auto* const found = memory.locate({.key = elements[i].lkey,
+                                         .pd = pd,
+                                         .address = elements[i].addr + offset,
+                                         .bytes = here,
+                                         .access = access});
+      if (found == nullptr) return false;
+      pieces_[size_++] = {.iov_base = found, .iov_len = here};
+      bytes -= here;
+      offset = 0;
+    }
+    return bytes == 0;
+  }
+  void set(std::byte* data, std::size_t bytes) {
+    size_ = bytes == 0 ? 0 : 1;
+    pieces_[0] = {.iov_base = data, .iov_len = bytes};
+  }
+  [[nodiscard]] std::span<const iovec> get() const { return {pieces_.data(), size_}; }
+
+ private:
+  std::array<iovec, most> pieces_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+bool requester::is_reliable() const {
+  return qp_.made.type != IBV_QPT_UC && qp_.made.type != IBV_QPT_UD;
+}
+
+void requester::reset(std::uint32_t first_psn) {
+  unacknowledged_ = next_ = highest_ = assigned_ = psn_origin + (first_psn & wire::psn_mask);
+  cursor_ = qp_.sends.tail();
+  reads_.clear();
+  window_ = first_window;
+  since_ack_request_ = 0;
+  retries_left_ = qp_.attributes.retry_cnt;
+  rnr_retries_left_ = qp_.attributes.rnr_retry;
+  retransmit_at_ = never;
+  rnr_until_ = time_point::min();
+}
+
+std::uint64_t requester::extend(std::uint32_t psn) const {
+  const auto near = static_cast<std::uint32_t>(unacknowledged_) & wire::psn_mask;
+  return unacknowledged_ + static_cast<std::uint64_t>(
+                               static_cast<std::int64_t>(wire::psn_distance(near, psn)));
+}
+
+clock::duration requester::acknowledge_timeout() const {
+  // 9.7.6.1.3: 4.096 µs · 2^timeout is the shortest time; the timer may take up to four times it.
+  return std::chrono::nanoseconds(std::int64_t{4096} << qp_.attributes.timeout);
+}
+
+time_point requester::next_deadline() const {
+  auto earliest = retransmit_at_;
+  if (rnr_until_ != time_point::min()) earliest = std::min(earliest, rnr_until_);
+  return earliest;
+}
+
+bool requester::window_is_open(std::size_t bytes) const {
+  const auto under_way = (next_ - unacknowledged_) * qp_.mtu();
+  return under_way == 0 || under_way + bytes <= window_;
+}
+
+bool requester::pump() {
+  if (qp_.attributes.qp_state != IBV_QPS_RTS) return false;
+  return is_reliable() ? pump_reliable() : pump_unreliable();
+}
+
+bool requester::begin(send_work& work, std::uint64_t index, const memory_table::use& memory) {
+  if ((work.flags & IBV_SEND_FENCE) != 0 && !reads_.empty()) return false;
+  work.started = true;
+  work.done = false;
+  work.first_psn = assigned_;
+  if (work.is_local()) {
+    work.last_psn = assigned_ - 1;
+    return true;
+  }
+  if (!local_memory_is_good(work, index, memory)) work.failed = IBV_WC_LOC_PROT_ERR;
+  assigned_ += work.is_atomic() ? 1 : packets_of(work.bytes, qp_.mtu());
+  work.last_psn = assigned_ - 1;
+  return true;
+}
+
+bool requester::local_memory_is_good(const send_work& work, std::uint64_t index,
+                                     const memory_table::use& memory) {
+  if (work.inline_data) return true;
+  const unsigned access = work.is_read() || work.is_atomic() ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0U;
+  payload_pieces pieces;
+  return pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements, 0, work.bytes, access);
+}
+
+void requester::carry_out(send_work& work) {
+  work.done = true;
+  auto& memory = qp_.context.memory;
+  if (work.opcode == IBV_WR_LOCAL_INV) {
+    if (!memory.invalidate(work.immediate, qp_.made.pd, qp_.where->qpn)) work.failed = IBV_WC_MW_BIND_ERR;
+    return;
+  }
+  if (work.window->pd != qp_.made.pd ||
+      memory.bind(*work.window, work.region, work.rkey, work.bind_address, work.bind_bytes,
+                  work.bind_access, qp_.where->qpn) != 0) {
+    work.failed = IBV_WC_MW_BIND_ERR;
+  }
+}
+
+bool requester::pump_reliable() {
+  if (qp_.connected == nullptr) return false;
+  if (rnr_until_ != time_point::min()) return false;
+  bool more = false;
+  {
+    // What has been located stays registered until it has been sent: destroyed in reverse order.
+    std::optional<memory_table::use> memory(qp_.context.memory);
+    sender out(*qp_.connected, qp_.held);
+    while (cursor_ < qp_.sends.head()) {
+      auto& work = qp_.sends[cursor_];
+      if (!work.started && !begin(work, cursor_, *memory)) break;
+      if (work.failed != IBV_WC_SUCCESS) break;
+      if (work.is_local()) {
+        if (!work.done) {
+          out.flush();
+          memory.reset();
+          carry_out(work);
+          memory.emplace(qp_.context.memory);
+        }
+        if (work.failed != IBV_WC_SUCCESS) break;
+        ++cursor_;
+        continue;
+      }
+      if (out.bytes() >= burst_bytes) {
+        more = true;
+        break;
+      }
+      const bool finished = send_some(out, work, cursor_, *memory);
+      if (work.failed != IBV_WC_SUCCESS) break;
+      if (!finished) {
+        more = out.bytes() >= burst_bytes;
+        break;
+      }
+      ++cursor_;
+    }
+  }
+  highest_ = std::max(highest_, next_);
+  if (next_ != unacknowledged_ && retransmit_at_ == never && qp_.attributes.timeout != 0) {
+    retransmit_at_ = clock::now() + acknowledge_timeout();
+  }
+  complete_local_work();
+  // A request that cannot be sent fails when all before it are complete.
+  if (!qp_.sends.is_empty()) {
+    auto& oldest = qp_.sends[qp_.sends.tail()];
+    if (oldest.started && oldest.failed != IBV_WC_SUCCESS) fail_oldest(oldest.failed);
+  }
+  return more && qp_.attributes.qp_state == IBV_QPS_RTS;
+}
+
+bool requester::send_some(sender& out, send_work& work, std::uint64_t index,
+                          const memory_table::use& memory) {
+  const auto mtu = qp_.mtu();
+  if (work.is_read() || work.is_atomic()) {
+    while (next_ <= work.last_psn) {
+      if (reads_.size() >= qp_.attributes.max_rd_atomic) return false;
+      if (work.is_atomic()) {
+        send_atomic(out, work);
+      } else {
+        if (!window_is_open(mtu)) return false;
+        send_read_request(out, work);
+      }
+    }
+    return true;
+  }
+  payload_pieces pieces;
+  while (next_ <= work.last_psn) {
+    const auto offset = (next_ - work.first_psn) * mtu;
+    const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
+    if (!window_is_open(mtu) || out.bytes() >= burst_bytes) break;
+    if (work.inline_data) {
+      pieces.set(qp_.sends.inline_data(index) + offset, bytes);
+    } else if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements,
+                               offset, bytes, 0)) {
+      work.failed = IBV_WC_LOC_PROT_ERR;
+      break;
+    }
+    const bool last = next_ == work.last_psn;
+    wire::headers header{.service = qp_.service(),
+                         .op = send_operation(work.opcode, next_ == work.first_psn, last),
+                         .destination_qpn = qp_.attributes.dest_qp_num,
+                         .psn = next_psn()};
+    header.solicited = last && (work.flags & IBV_SEND_SOLICITED) != 0;
+    header.xrc_srqn = work.xrc_srqn;
+    header.remote_address = work.remote_address;
+    header.rkey = work.rkey;
+    header.dma_length = static_cast<std::uint32_t>(work.bytes);
+    header.immediate = work.immediate;
+    header.invalidate_rkey = work.immediate;
+    ++next_;
+    // An acknowledgement at the end of a message, and often enough to keep the window moving.
+    since_ack_request_ += mtu;
+    header.ack_request = last || since_ack_request_ >= window_ / 4 || !window_is_open(mtu);
+    if (header.ack_request) since_ack_request_ = 0;
+    out.add(header, pieces.get());
+  }
+  return next_ > work.last_psn;
+}
+
+void requester::send_read_request(sender& out, const send_work& work) {
+  const auto mtu = qp_.mtu();
+  const auto offset = (next_ - work.first_psn) * mtu;
+  // A whole number of packets, at most what the window leaves.
+  const auto room = window_ - std::min<std::size_t>(window_ - mtu, (next_ - unacknowledged_) * mtu);
+  const auto limit = std::max<std::size_t>(std::min(room, largest_read_bytes) / mtu, 1) * mtu;
+  const auto bytes = std::min<std::uint64_t>(limit, work.bytes - offset);
+  wire::headers header{.service = qp_.service(),
+                       .op = operation::read_request,
+                       .ack_request = true,
+                       .destination_qpn = qp_.attributes.dest_qp_num,
+                       .psn = next_psn()};
+  header.xrc_srqn = work.xrc_srqn;
+  header.remote_address = work.remote_address + offset;
+  header.rkey = work.rkey;
+  header.dma_length = static_cast<std::uint32_t>(bytes);
+  out.add(header, {});
+  const auto packets = packets_of(bytes, mtu);
+  reads_.push_back({.first = next_, .last = next_ + packets - 1});
+  next_ += packets;
+  since_ack_request_ = 0;
+}
+
+void requester::send_atomic(sender& out, const send_work& work) {
+  wire::headers header{.service = qp_.service(),
+                       .op = work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? operation::compare_swap
+                                                                     : operation::fetch_add,
+                       .ack_request = true,
+                       .destination_qpn = qp_.attributes.dest_qp_num,
+                       .psn = next_psn()};
+  header.xrc_srqn = work.xrc_srqn;
+  header.remote_address = work.remote_address;
+  header.rkey = work.rkey;
+  if (work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+    header.compare = work.compare_or_add;
+    header.swap_or_add = work.swap;
+  } else {
+    header.swap_or_add = work.compare_or_add;
+  }
+  out.add(header, {});
+  reads_.push_back({.first = next_, .last = next_});
+  ++next_;
+}
+
+// --- answers ---------------------------------------------------------------------------------
+
+void requester::progress_made() {
+  retries_left_ = qp_.attributes.retry_cnt;
+  rnr_retries_left_ = qp_.attributes.rnr_retry;
+  retransmit_at_ = next_ != unacknowledged_ && qp_.attributes.timeout != 0
+                       ? clock::now() + acknowledge_timeout()
+                       : never;
+}
+
+void requester::complete_oldest(ibv_wc_status status) {
+  const auto index = qp_.sends.tail();
+  qp_.complete_send(qp_.sends[index], status);
+  qp_.sends[index].started = false;
+  qp_.sends.pop();
+  cursor_ = std::max(cursor_, qp_.sends.tail());
+}
+
+void requester::complete_local_work() {
+  while (!qp_.sends.is_empty()) {
+    const auto& oldest = qp_.sends[qp_.sends.tail()];
+    if (!oldest.started || !oldest.is_local() || !oldest.done) return;
+    if (oldest.failed != IBV_WC_SUCCESS) return;
+    complete_oldest(IBV_WC_SUCCESS);
+  }
+}
+
+bool requester::acknowledge_through(std::uint64_t psn) {
+  const auto before = unacknowledged_;
+  bool whole = true;
+  while (!qp_.sends.is_empty() && unacknowledged_ <= psn) {
+    const auto& oldest = qp_.sends[qp_.sends.tail()];
+    if (!oldest.started) break;
+    if (oldest.is_local()) {
+      if (!oldest.done || oldest.failed != IBV_WC_SUCCESS) break;
+      complete_oldest(IBV_WC_SUCCESS);
+      continue;
+    }
+    if (oldest.is_read() || oldest.is_atomic()) {
+      whole = false;  // its answer should have come before this
+      break;
+    }
+    unacknowledged_ = std::min(psn, oldest.last_psn) + 1;
+    if (oldest.last_psn <= psn) complete_oldest(IBV_WC_SUCCESS);
+  }
+  complete_local_work();
+  if (unacknowledged_ != before) {
+    if (next_ < unacknowledged_) next_ = unacknowledged_;
+    window_ = std::min(largest_window, window_ + (unacknowledged_ - before) * qp_.mtu() / 4);
+    progress_made();
+  }
+  return whole;
+}
+
+void requester::go_back_to(std::uint64_t psn) {
+  next_ = psn;
+  cursor_ = qp_.sends.tail();
+  while (cursor_ < qp_.sends.head() && qp_.sends[cursor_].started &&
+         (qp_.sends[cursor_].is_local() ? qp_.sends[cursor_].done
+                                        : qp_.sends[cursor_].last_psn < psn)) {
+    ++cursor_;
+  }
+  std::erase_if(reads_, [psn](const outstanding_read& each) { return each.last >= psn; });
+  since_ack_request_ = 0;
+  retransmit_at_ = never;
+}
+
+void requester::retry_from(std::uint64_t psn) {
+  if (retries_left_ == 0) {
+    fail_at(psn, IBV_WC_RETRY_EXC_ERR);
+    return;
+  }
+  // 7 is not special here (unlike rnr_retry): it is the most that three bits hold.
+  --retries_left_;
+  window_ = std::max(window_ / 2, qp_.mtu());
+  go_back_to(psn);
+}
+
+void requester::fail_oldest(ibv_wc_status status) {
+  complete_oldest(status);
+  qp_.enter_error();
+}
+
+void requester::fail_at(std::uint64_t psn, ibv_wc_status status) {
+  static_cast<void>(acknowledge_through(psn - 1));
+  if (!qp_.sends.is_empty() && qp_.sends[qp_.sends.tail()].started) complete_oldest(status);
+  qp_.enter_error();
+}
+
+void requester::on_acknowledge(const wire::headers& header) {
+  const auto psn = extend(header.psn);
+  if (psn < unacknowledged_ || psn >= highest_) {
+    // 9.7.5.1.1: an answer to something that is not outstanding is a ghost of the past. A NAK may
+    // name the first PSN that was never sent.
+    if (wire::is_ack(header.syndrome) || psn != highest_) return;
+  }
+  if (wire::is_ack(header.syndrome)) {
+    if (!acknowledge_through(psn)) retry_from(unacknowledged_);
+    return;
+  }
+  if (!acknowledge_through(psn - 1)) {
+    retry_from(unacknowledged_);
+    return;
+  }
+  if (wire::is_rnr(header.syndrome)) {
+    if (qp_.attributes.rnr_retry != 7) {  // 7: without end (9.7.5.2.8)
+      if (rnr_retries_left_ == 0) {
+        fail_at(psn, IBV_WC_RNR_RETRY_EXC_ERR);
+        return;
+      }
+      --rnr_retries_left_;
+    }
+    go_back_to(psn);
+    rnr_until_ = clock::now() +
+                 std::chrono::microseconds(10) * rnr_timer_units[header.syndrome & 0x1f];
+    return;
+  }
+  if (!wire::is_nak(header.syndrome)) return;
+  switch (static_cast<wire::nak>(header.syndrome & 0x1f)) {
+    case wire::nak::sequence:
+      if (psn < highest_) retry_from(psn);
+      return;
+    case wire::nak::invalid_request:
+      fail_at(psn, IBV_WC_REM_INV_REQ_ERR);
+      return;
+    case wire::nak::remote_access:
+      fail_at(psn, IBV_WC_REM_ACCESS_ERR);
+      return;
+    case wire::nak::remote_operational:
+      fail_at(psn, IBV_WC_REM_OP_ERR);
+      return;
+  }
+}
+
+void requester::on_read_response(const wire::packet& response) {
+  const auto psn = extend(response.header.psn);
+  if (psn < unacknowledged_ || psn >= next_) return;
+  if (psn > unacknowledged_ && !acknowledge_through(psn - 1)) {
+    retry_from(unacknowledged_);  // an earlier answer was lost
+    return;
+  }
+  if (qp_.sends.is_empty()) return;
+  const auto index = qp_.sends.tail();
+  auto& work = qp_.sends[index];
+  if (!work.started || !work.is_read() || psn != unacknowledged_ || psn < work.first_psn || psn > work.last_psn) return;
+  const auto offset = (psn - work.first_psn) * qp_.mtu();
+  const auto expected = std::min<std::uint64_t>(qp_.mtu(), work.bytes - offset);
+  if (response.payload.size() != expected) {
+    fail_at(psn, IBV_WC_BAD_RESP_ERR);
+    return;
+  }
+  {
+    const memory_table::use memory(qp_.context.memory);
+    payload_pieces pieces;
+    if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements, offset,
+                        expected, IBV_ACCESS_LOCAL_WRITE)) {
+      work.failed = IBV_WC_LOC_PROT_ERR;
+    } else {
+      const auto* from = response.payload.data();
+      for (const auto& piece : pieces.get()) {
+        std::memcpy(piece.iov_base, from, piece.iov_len);
+        from += piece.iov_len;
+      }
+    }
+  }
+  if (work.failed != IBV_WC_SUCCESS) {
+    fail_oldest(work.failed);
+    return;
+  }
+  unacknowledged_ = psn + 1;
+  while (!reads_.empty() && reads_.front().last <= psn) reads_.pop_front();
+  window_ = std::min(largest_window, window_ + qp_.mtu() / 4);
+  if (psn == work.last_psn) {
+    complete_oldest(IBV_WC_SUCCESS);
+    complete_local_work();
+  }
+  progress_made();
+}
+
+void requester::on_atomic_acknowledge(const wire::headers& header) {
+  const auto psn = extend(header.psn);
+  if (psn < unacknowledged_ || psn >= next_) return;
+  if (psn > unacknowledged_ && !acknowledge_through(psn - 1)) {
+    retry_from(unacknowledged_);
+    return;
+  }
+  if (qp_.sends.is_empty()) return;
+  const auto index = qp_.sends.tail();
+  auto& work = qp_.sends[index];
+  if (!work.started || !work.is_atomic() || psn != work.first_psn) return;
+  {
+    const memory_table::use memory(qp_.context.memory);
+    payload_pieces pieces;
+    if (pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements, 0,
+                       sizeof header.original, IBV_ACCESS_LOCAL_WRITE)) {
+      const auto* from = reinterpret_cast<const std::byte*>(&header.original);
+      for (const auto& piece : pieces.get()) {
+        std::memcpy(piece.iov_base, from, piece.iov_len);
+        from += piece.iov_len;
+      }
+    } else {
+      work.failed = IBV_WC_LOC_PROT_ERR;
+    }
+  }
+  if (work.failed != IBV_WC_SUCCESS) {
+    fail_oldest(work.failed);
+    return;
+  }
+  unacknowledged_ = psn + 1;
+  while (!reads_.empty() && reads_.front().last <= psn) reads_.pop_front();
+  complete_oldest(IBV_WC_SUCCESS);
+  complete_local_work();
+  progress_made();
+}
+
+void requester::on_timer(time_point now) {
+  if (rnr_until_ != time_point::min() && now >= rnr_until_) rnr_until_ = time_point::min();
+  if (now < retransmit_at_) return;
+  retransmit_at_ = never;
+  if (unacknowledged_ == next_) return;
+  if (is_reliable()) {
+    retry_from(unacknowledged_);
+  } else {
+    unacknowledged_ = next_;  // the receiver does not answer: go on without it
+  }
+}
+
+// --- UC and UD -------------------------------------------------------------------------------
+
+void requester::on_flow_control(std::uint32_t psn) {
+  const auto taken = extend(psn);
+  if (taken < unacknowledged_ || taken >= next_) return;
+  unacknowledged_ = taken + 1;
+  retransmit_at_ = next_ != unacknowledged_ ? clock::now() + flow_control_patience : never;
+}
+
+bool requester::pump_unreliable() {
+  const auto mtu = qp_.mtu();
+  const bool datagrams = qp_.made.type == IBV_QPT_UD;
+  std::size_t sent = 0;
+  while (!qp_.sends.is_empty()) {
+    const auto index = qp_.sends.tail();
+    auto& work = qp_.sends[index];
+    if (!work.started && !begin(work, index, memory_table::use(qp_.context.memory))) return false;
+    if (work.is_local()) {
+      if (!work.done) carry_out(work);
+      const auto status = work.failed;
+      complete_oldest(status);
+      if (status != IBV_WC_SUCCESS) qp_.enter_send_error();
+      if (status != IBV_WC_SUCCESS) return false;
+      continue;
+    }
+    if (work.failed == IBV_WC_SUCCESS && datagrams && work.bytes > mtu) work.failed = IBV_WC_LOC_LEN_ERR;
+    if (work.failed != IBV_WC_SUCCESS) {
+      complete_oldest(work.failed);
+      qp_.enter_send_error();
+      return false;
+    }
+    const auto to = datagrams ? qp_.route_to(work.to, work.remote_qpn) : qp_.connected;
+    bool finished = true;
+    if (to != nullptr) {
+      // Flow control works between devices of this kind on one host; a network just loses packets.
+      const bool controlled = to->same_host;
+      if (!controlled) unacknowledged_ = next_;
+      const memory_table::use memory(qp_.context.memory);
+      payload_pieces pieces;
+      sender out(*to, qp_.held);
+      while (next_ <= work.last_psn) {
+        const auto offset = (next_ - work.first_psn) * mtu;
+        const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
+        if ((controlled && !window_is_open(mtu)) || sent + out.bytes() >= burst_bytes) {
+          finished = false;
+          break;
+        }
+        if (work.inline_data) {
+          pieces.set(qp_.sends.inline_data(index) + offset, bytes);
+        } else if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements,
+                                   offset, bytes, 0)) {
+          work.failed = IBV_WC_LOC_PROT_ERR;
+          break;
+        }
+        const bool last = next_ == work.last_psn;
+        wire::headers header{.service = qp_.service(),
+                             .op = send_operation(work.opcode, next_ == work.first_psn, last),
+                             .destination_qpn = datagrams ? work.remote_qpn : qp_.attributes.dest_qp_num,
+                             .psn = next_psn()};
+        header.solicited = last && (work.flags & IBV_SEND_SOLICITED) != 0;
+        // 3.5.3: a Q_Key with the highest bit set stands for the queue pair's own.
+        header.qkey = (work.remote_qkey & 0x8000'0000U) != 0 ? qp_.attributes.qkey : work.remote_qkey;
+        header.source_qpn = qp_.where->qpn;
+        header.remote_address = work.remote_address;
+        header.rkey = work.rkey;
+        header.dma_length = static_cast<std::uint32_t>(work.bytes);
+        header.immediate = work.immediate;
+        ++next_;
+        since_ack_request_ += mtu;
+        header.ack_request = controlled && (since_ack_request_ >= window_ / 4 || !window_is_open(mtu));
+        if (header.ack_request) since_ack_request_ = 0;
+        out.add(header, pieces.get());
+      }
+      sent += out.bytes() + 1;
+      out.flush();
+      if (controlled && next_ != unacknowledged_ && retransmit_at_ == never) {
+        retransmit_at_ = clock::now() + flow_control_patience;
+      }
+    } else {
+      next_ = work.last_psn + 1;  // no way there: lost
+      unacknowledged_ = next_;
+    }
+    highest_ = std::max(highest_, next_);
+    if (work.failed != IBV_WC_SUCCESS) continue;
+    if (!finished) return sent >= burst_bytes;
+    complete_oldest(IBV_WC_SUCCESS);
+  }
+  return false;
+}
+
+}  // namespace softverbs::engine

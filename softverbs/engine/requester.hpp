@@ -1,0 +1,96 @@
+// The sending half of a queue pair: turns send requests into packets, keeps what is not
+// acknowledged, and sends it again when the network or the peer asks for it (chapter 9.7 for the
+// reliable services, 9.8 for the others).
+//
+// All functions are called with the endpoint's lock held.
+//
+// PSNs are counted in 64 bits here, so that comparing them needs no care; the lower 24 bits are what
+// the wire carries. Every request is given as many PSNs as packets it causes on either side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include <engine/clock.hpp>
+#include <engine/memory_table.hpp>
+#include <engine/sender.hpp>
+#include <infiniband/verbs.h>
+#include <wire/packet.hpp>
+
+namespace softverbs::engine {
+
+class queue_pair;
+struct send_work;
+
+class requester {
+ public:
+  explicit requester(queue_pair& qp) : qp_(qp) {}
+
+  /// RESET: as new, with this first PSN.
+  void reset(std::uint32_t first_psn);
+  /// Sends what window, credits and fences allow. True if there is more that it could send at once.
+  bool pump();
+
+  void on_acknowledge(const wire::headers& header);
+  void on_read_response(const wire::packet& response);
+  void on_atomic_acknowledge(const wire::headers& header);
+  /// UC and UD between processes of one host: the receiver has taken packets up to this PSN.
+  void on_flow_control(std::uint32_t psn);
+  void on_timer(time_point now);
+  [[nodiscard]] time_point next_deadline() const;
+
+  [[nodiscard]] std::uint32_t next_psn() const { return static_cast<std::uint32_t>(next_) & wire::psn_mask; }
+  /// Nothing is under way (for the state SQD).
+  [[nodiscard]] bool is_idle() const { return unacknowledged_ == next_; }
+
+ private:
+  struct outstanding_read {
+    std::uint64_t first;
+    std::uint64_t last;
+  };
+
+  [[nodiscard]] bool is_reliable() const;
+  [[nodiscard]] std::uint64_t extend(std::uint32_t psn) const;
+  bool pump_reliable();
+  bool pump_unreliable();
+  bool begin(send_work& work, std::uint64_t index, const memory_table::use& memory);
+  void carry_out(send_work& work);
+  bool send_some(sender& out, send_work& work, std::uint64_t index,
+                 const memory_table::use& memory);
+  void send_read_request(sender& out, const send_work& work);
+  void send_atomic(sender& out, const send_work& work);
+  [[nodiscard]] bool local_memory_is_good(const send_work& work, std::uint64_t index,
+                                          const memory_table::use& memory);
+  [[nodiscard]] bool window_is_open(std::size_t bytes) const;
+
+  /// Everything up to this PSN has arrived. False if an answer that is needed got lost on the way.
+  bool acknowledge_through(std::uint64_t psn);
+  void complete_oldest(ibv_wc_status status);
+  void complete_local_work();
+  void progress_made();
+  void go_back_to(std::uint64_t psn);
+  void retry_from(std::uint64_t psn);
+  void fail_oldest(ibv_wc_status status);
+  void fail_at(std::uint64_t psn, ibv_wc_status status);
+  [[nodiscard]] clock::duration acknowledge_timeout() const;
+
+  queue_pair& qp_;
+  std::uint64_t unacknowledged_ = 0;  ///< oldest PSN that is not acknowledged
+  std::uint64_t next_ = 0;            ///< the PSN that is sent next
+  std::uint64_t highest_ = 0;         ///< one behind the newest PSN that was ever sent
+  std::uint64_t assigned_ = 0;        ///< the first PSN that no request has
+  std::uint64_t cursor_ = 0;          ///< index of the request that `next_` belongs to
+  std::deque<outstanding_read> reads_;  ///< read requests and atomics without their answer
+
+  // Pacing: bytes that may be under way. Grows with every acknowledgement, shrinks with every loss.
+  std::size_t window_ = 0;
+  std::size_t since_ack_request_ = 0;
+
+  unsigned retries_left_ = 0;
+  unsigned rnr_retries_left_ = 0;
+  time_point retransmit_at_ = never;
+  time_point rnr_until_ = time_point::min();
+};
+
+}  // namespace softverbs::engine

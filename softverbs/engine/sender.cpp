@@ -1,0 +1,168 @@
+#include <engine/sender.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <base/log.hpp>
+#include <base/settings.hpp>
+#include <engine/faults.hpp>
+#include <wire/pcap.hpp>
+
+namespace softverbs::engine {
+namespace {
+
+constexpr std::size_t most_packets = 60;        // below the kernel's UDP_MAX_SEGMENTS of 64
+constexpr std::size_t most_train_bytes = 64000;  // one UDP datagram before segmentation
+constexpr std::size_t most_parts = 1000;         // below IOV_MAX
+
+wire::pcap_writer* capture() {
+  static auto* const writer = settings::get().capture.empty()
+                                  ? nullptr
+                                  : new wire::pcap_writer(settings::get().capture);
+  return writer;
+}
+
+std::size_t total(std::span<const iovec> parts) {
+  std::size_t bytes = 0;
+  for (const auto& part : parts) bytes += part.iov_len;
+  return bytes;
+}
+
+}  // namespace
+
+struct sender::scratch {
+  std::array<std::array<std::byte, wire::most_header_bytes>, most_packets> headers;
+  std::array<std::array<std::byte, 3 + wire::icrc_bytes>, most_packets> trailers;
+  std::array<iovec, most_parts + 64> parts;
+};
+
+sender::sender(const route& to, held_packet& held)
+    : route_(to), held_(held), scratch_([]() -> scratch& {
+        thread_local scratch memory;
+        return memory;
+      }()) {}
+
+void sender::add(wire::headers header, std::span<const iovec> payload) {
+  const auto payload_bytes = total(payload);
+  header.pad_bytes = static_cast<std::uint8_t>(-payload_bytes & 3);
+  bytes_ += payload_bytes;
+  if (fault_plan::of_process().is_active()) {
+    add_with_faults(header, payload);
+  } else {
+    append(header, payload);
+  }
+}
+
+void sender::append(const wire::headers& header, std::span<const iovec> payload) {
+  if (route_.in_process != nullptr && capture() == nullptr) {
+    route_.in_process->enqueue(header, payload, route_.flow.source, route_.flow.destination);
+    return;
+  }
+  const auto packet_bytes = wire::header_bytes(header.service, header.op) + total(payload) +
+                            header.pad_bytes + wire::icrc_bytes;
+  const bool fits = packets_ == 0 ||
+                    (settings::get().segmentation_offload && packet_bytes <= segment_bytes_ &&
+                     packets_ < most_packets && train_bytes_ + packet_bytes <= most_train_bytes &&
+                     parts_ + payload.size() + 2 <= most_parts);
+  if (!fits) flush();
+
+  if (packets_ == 0) segment_bytes_ = packet_bytes;
+  const auto first_part = parts_;
+  auto& encoded = scratch_.headers[packets_];
+  scratch_.parts[parts_++] = {.iov_base = encoded.data(),
+                              .iov_len = wire::encode(header, encoded.data())};
+  for (const auto& part : payload) scratch_.parts[parts_++] = part;
+  auto& trailer = scratch_.trailers[packets_];
+  trailer = {};
+  iovec& end = scratch_.parts[parts_++];
+  end = {.iov_base = trailer.data(), .iov_len = header.pad_bytes};
+  const std::span<const iovec> packet(&scratch_.parts[first_part], parts_ - first_part);
+  if (auto* const file = capture()) file->write(route_.flow, packet);
+  if (route_.in_process != nullptr) {
+    parts_ = 0;
+    route_.in_process->enqueue(header, payload, route_.flow.source, route_.flow.destination);
+    return;
+  }
+  if (route_.with_icrc) {
+    // The kernel numbers the segments of a train from 0.
+    const auto sum = wire::icrc(route_.flow, static_cast<std::uint16_t>(packets_), packet);
+    std::memcpy(trailer.data() + header.pad_bytes, &sum, sizeof sum);
+  }
+  end.iov_len += wire::icrc_bytes;
+  ++packets_;
+  train_bytes_ += packet_bytes;
+  // Only the last packet of a train may be shorter.
+  if (packet_bytes < segment_bytes_) flush();
+}
+
+void sender::flush() {
+  if (packets_ == 0) return;
+  const int failure = route_.socket->send(route_.to, route_.to_bytes,
+                                          std::span(scratch_.parts).first(parts_),
+                                          packets_ > 1 ? segment_bytes_ : 0);
+  // As a network does: what could not be sent is lost, and the transport recovers or reports it.
+  if (failure != 0) {
+    log(log_level::debug, "sending to {} failed: {}", route_.flow.destination.text(),
+        std::strerror(failure));
+  }
+  parts_ = packets_ = segment_bytes_ = train_bytes_ = 0;
+}
+
+std::vector<std::byte> sender::flatten(const wire::headers& header,
+                                       std::span<const iovec> payload) const {
+  std::vector<std::byte> flat(wire::most_header_bytes);
+  flat.resize(wire::encode(header, flat.data()));
+  for (const auto& part : payload) {
+    const auto* bytes = static_cast<const std::byte*>(part.iov_base);
+    flat.insert(flat.end(), bytes, bytes + part.iov_len);
+  }
+  flat.resize(flat.size() + header.pad_bytes);
+  const iovec whole{.iov_base = flat.data(), .iov_len = flat.size()};
+  if (auto* const file = capture()) file->write(route_.flow, {&whole, 1});
+  const auto sum = wire::icrc(route_.flow, 0, {&whole, 1});
+  flat.resize(flat.size() + wire::icrc_bytes);
+  std::memcpy(flat.data() + whole.iov_len, &sum, sizeof sum);
+  return flat;
+}
+
+void sender::send_flat(std::span<const std::byte> datagram) {
+  if (route_.in_process != nullptr) {
+    // What a receiver behind a socket would check.
+    if (!wire::icrc_holds(route_.flow, datagram)) return;
+    const auto decoded = wire::decode(datagram);
+    if (!decoded) return;
+    const iovec payload{.iov_base = const_cast<std::byte*>(decoded->payload.data()),
+                        .iov_len = decoded->payload.size()};
+    route_.in_process->enqueue(decoded->header, {&payload, 1}, route_.flow.source,
+                               route_.flow.destination);
+    return;
+  }
+  const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()), .iov_len = datagram.size()};
+  [[maybe_unused]] const int lost = route_.socket->send(route_.to, route_.to_bytes, {&whole, 1}, 0);
+}
+
+void sender::add_with_faults(const wire::headers& header, std::span<const iovec> payload) {
+  auto& plan = fault_plan::of_process();
+  const auto fate = plan.next();
+  if (fate == fault_plan::fate::lose) return;
+  auto packet = flatten(header, payload);
+  if (fate == fault_plan::fate::hold_back && !held_) {
+    held_ = std::move(packet);
+    return;
+  }
+  if (fate == fault_plan::fate::corrupt) {
+    // The packet's own bytes, except the one that the ICRC leaves out.
+    auto bit = plan.pick(static_cast<std::uint32_t>(packet.size() * 8));
+    if (bit / 8 == 4) bit += 8;
+    packet[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+  }
+  send_flat(packet);
+  if (fate == fault_plan::fate::duplicate) send_flat(packet);
+  if (held_) {
+    send_flat(*held_);
+    held_.reset();
+  }
+}
+
+}  // namespace softverbs::engine

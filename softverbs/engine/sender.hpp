@@ -1,0 +1,68 @@
+// Sends the packets of one queue pair to one destination: collects them into trains for the socket,
+// or puts them into the inbox of a queue pair of this process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <engine/endpoint.hpp>
+#include <net/address.hpp>
+#include <net/udp_socket.hpp>
+#include <sys/uio.h>
+#include <wire/icrc.hpp>
+#include <wire/packet.hpp>
+
+namespace softverbs::engine {
+
+/// Where packets go and how.
+struct route {
+  wire::flow flow;
+  std::shared_ptr<endpoint> in_process;     ///< the receiver, if it lives in this process
+  const net::udp_socket* socket = nullptr;  ///< else the socket that sends
+  sockaddr_storage to{};
+  socklen_t to_bytes = 0;
+  bool same_host = false;  ///< another softverbs process of this host, or this one
+  bool with_icrc = true;
+};
+
+/// A packet that the fault plan keeps back until another one has overtaken it.
+using held_packet = std::optional<std::vector<std::byte>>;
+
+/// Lives on the stack of one burst; one at a time in each thread. Payload memory must stay in place
+/// until flush() or the destructor.
+class sender {
+ public:
+  sender(const route& to, held_packet& held);
+  sender(const sender&) = delete;
+  sender& operator=(const sender&) = delete;
+  ~sender() { flush(); }
+
+  /// Pads the payload itself: header.pad_bytes is set here.
+  void add(wire::headers header, std::span<const iovec> payload);
+  void flush();
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct scratch;
+
+  void append(const wire::headers& header, std::span<const iovec> payload);
+  void add_with_faults(const wire::headers& header, std::span<const iovec> payload);
+  void send_flat(std::span<const std::byte> datagram);
+  [[nodiscard]] std::vector<std::byte> flatten(const wire::headers& header,
+                                               std::span<const iovec> payload) const;
+
+  const route& route_;
+  held_packet& held_;
+  scratch& scratch_;
+  std::size_t parts_ = 0;
+  std::size_t packets_ = 0;
+  std::size_t segment_bytes_ = 0;
+  std::size_t train_bytes_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace softverbs::engine

@@ -1,0 +1,393 @@
+#include <engine/station.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <shared_mutex>
+#include <utility>
+
+#include <base/log.hpp>
+#include <engine/queue_pair.hpp>
+#include <engine/well_known_port.hpp>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <wire/icrc.hpp>
+
+namespace softverbs::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often the station's thread looks while users poll.
+constexpr auto standby_interval = 100us;
+// How long packets are awaited one by one after users have let them wait.
+constexpr auto prompt_interval = 50ms;
+// A busy socket is asked first; the others after this many polls.
+constexpr unsigned polls_between_looks = 32;
+
+/// Everything of this process; never destroyed, because threads may run until the very end.
+struct process_state {
+  std::shared_mutex mutex;
+  std::map<unsigned, std::weak_ptr<station>> stations;
+  std::multimap<std::uint16_t, const port_lease*> leases;
+  std::vector<int> descriptors;  ///< to be closed in a child
+};
+
+std::atomic<unsigned> generation = 0;
+process_state* state = nullptr;
+
+void register_fork_handlers() {
+  ::pthread_atfork([] { state->mutex.lock(); }, [] { state->mutex.unlock(); },
+                   [] {
+                     // The parent's objects stay as they are in this copy of its memory: whatever
+                     // lock another thread held is held for ever, so nothing is touched but the
+                     // descriptors, which would keep the parent's ports bound.
+                     for (const int fd : state->descriptors) ::close(fd);
+                     state = new process_state;
+                     generation.fetch_add(1);
+                   });
+}
+
+process_state& process() {
+  static const bool once = [] {
+    state = new process_state;
+    register_fork_handlers();
+    return true;
+  }();
+  static_cast<void>(once);
+  return *state;
+}
+
+void forget_descriptor(int fd) {
+  const std::unique_lock lock(process().mutex);
+  std::erase(process().descriptors, fd);
+}
+
+std::vector<net::address> own_addresses(const net::netdev& device) {
+  std::vector<net::address> addresses;
+  for (const auto& row : net::gid_table(device)) {
+    if (!row.packets_carry) continue;
+    if (std::ranges::find(addresses, *row.packets_carry) != addresses.end()) continue;
+    addresses.push_back(*row.packets_carry);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+unsigned process_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+
+std::shared_ptr<station> station::of(const net::netdev& device) {
+  auto& all = process();
+  const std::unique_lock lock(all.mutex);
+  auto& known = all.stations[device.index];
+  auto found = known.lock();
+  if (found == nullptr) {
+    found = std::make_shared<station>(device);
+    known = found;
+  }
+  return found;
+}
+
+station::station(net::netdev device)
+    : device_(std::move(device)),
+      sockets_epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      outer_epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (const int fd : {wake_fd_, sockets_epoll_}) {
+    epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
+    ::epoll_ctl(outer_epoll_, EPOLL_CTL_ADD, fd, &interest);
+  }
+  // The caller holds the process's lock.
+  for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_}) state->descriptors.push_back(fd);
+}
+
+station::~station() {
+  stopping_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+  {
+    const std::unique_lock lock(process().mutex);
+    for (const auto& lease : leases_) {
+      std::erase_if(process().leases, [&](const auto& each) { return each.second == lease.get(); });
+      for (const auto& socket : lease->sockets()) {
+        std::erase(process().descriptors, socket->fd());
+      }
+    }
+  }
+  well_known_.clear();
+  for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_}) {
+    forget_descriptor(fd);
+    ::close(fd);
+  }
+}
+
+std::shared_ptr<endpoint> station::allocate_endpoint() {
+  start_thread();
+  const std::lock_guard lock(leases_mutex_);
+  for (const auto& lease : leases_) {
+    if (auto found = lease->allocate()) return found;
+  }
+  auto lease = port_lease::take(own_addresses(device_), device_.index);
+  if (lease == nullptr) {
+    const int failure = errno;
+    log(log_level::error, "no UDP port could be had on {}: {}", device_.name,
+        std::strerror(failure));
+    errno = failure;
+    return nullptr;
+  }
+  {
+    const std::unique_lock all(process().mutex);
+    process().leases.emplace(lease->port(), lease.get());
+    for (const auto& socket : lease->sockets()) process().descriptors.push_back(socket->fd());
+  }
+  for (const auto& socket : lease->sockets()) watch(*socket);
+  for (const auto& port : well_known_) port->add_lease(lease->port());
+  leases_.push_back(std::move(lease));
+  return leases_.back()->allocate();
+}
+
+void station::release_endpoint(std::uint32_t qpn) {
+  const std::lock_guard lock(leases_mutex_);
+  for (const auto& lease : leases_) {
+    if (lease->port() == qpn >> 8) lease->release(qpn);
+  }
+}
+
+const net::udp_socket* station::socket_of(std::uint32_t qpn, const net::address& own) const {
+  const std::lock_guard lock(leases_mutex_);
+  for (const auto& lease : leases_) {
+    if (lease->port() == qpn >> 8) return lease->socket_of(own);
+  }
+  return nullptr;
+}
+
+int station::open_well_known_port(const net::address& own) {
+  start_thread();
+  const std::lock_guard lock(leases_mutex_);
+  for (const auto& port : well_known_) {
+    if (port->own_address() == own) return port->failure();
+  }
+  well_known_.push_back(std::make_unique<well_known_port>(*this, own));
+  for (const auto& lease : leases_) well_known_.back()->add_lease(lease->port());
+  return well_known_.back()->failure();
+}
+
+void station::watch(const net::udp_socket& socket) {
+  epoll_event interest{.events = EPOLLIN, .data = {.ptr = const_cast<net::udp_socket*>(&socket)}};
+  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, socket.fd(), &interest);
+}
+
+bool station::receive_from(const net::udp_socket& socket) {
+  const auto trains = buffers_.receive(socket);
+  for (const auto& train : trains) {
+    std::shared_ptr<endpoint> receiver;
+    std::unique_lock<std::mutex> lock;
+    const auto finish = [&] {
+      if (lock.owns_lock() && receiver->owner != nullptr) receiver->owner->after_receiving(called_by_user_);
+    };
+    for (auto rest = train.bytes; !rest.empty();) {
+      const auto datagram = rest.first(std::min(rest.size(), train.segment_bytes));
+      rest = rest.subspan(datagram.size());
+      const auto packet = wire::decode(datagram);
+      if (!packet) continue;
+      // Zero stands for "not summed" between processes of one host; a real sum of zero is as good.
+      const auto icrc = datagram.last<wire::icrc_bytes>();
+      if (std::ranges::any_of(icrc, [](std::byte b) { return b != std::byte{0}; })) {
+        const wire::flow flow{.source = train.source,
+                              .destination = socket.own_address(),
+                              .source_port = train.source_port,
+                              .destination_port = socket.port()};
+        if (!wire::icrc_holds(flow, datagram)) continue;
+      }
+      const auto qpn = packet->header.destination_qpn;
+      if (receiver == nullptr || receiver->qpn != qpn) {
+        finish();
+        if (lock.owns_lock()) lock.unlock();
+        receiver = nullptr;
+        {
+          const std::lock_guard leases(leases_mutex_);
+          for (const auto& lease : leases_) {
+            if (lease->port() == socket.port()) receiver = lease->find(qpn);
+          }
+        }
+        if (receiver == nullptr) continue;
+        lock = std::unique_lock(receiver->mutex);
+      }
+      if (receiver->owner == nullptr) continue;
+      receiver->owner->receive({.packet = *packet,
+                                .source = train.source,
+                                .destination = socket.own_address(),
+                                .source_port = train.source_port,
+                                .came = inbound::way::same_host});
+    }
+    finish();
+  }
+  return !trains.empty();
+}
+
+bool station::receive_all() {
+  std::array<epoll_event, 16> ready{};
+  const int count = ::epoll_wait(sockets_epoll_, ready.data(), ready.size(), 0);
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    auto* const source = ready[static_cast<std::size_t>(i)].data.ptr;
+    if (const auto* const watched = well_known_port::from_watch(source)) {
+      any |= watched->port->receive(*watched, buffers_);
+      continue;
+    }
+    const auto* socket = static_cast<const net::udp_socket*>(source);
+    if (receive_from(*socket)) {
+      any = true;
+      busiest_ = socket;
+    }
+  }
+  return any;
+}
+
+void station::send_deferred_acknowledgements() {
+  for (const auto& who : std::exchange(acknowledgements_, {})) {
+    const std::lock_guard lock(who->mutex);
+    if (who->owner != nullptr) who->owner->send_acknowledgement();
+  }
+}
+
+bool station::acknowledge_later(endpoint& who) {
+  if (!standby_.load(std::memory_order_relaxed)) return false;
+  acknowledgements_.push_back(who.shared_from_this());
+  return true;
+}
+
+void station::poll() {
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const std::unique_lock receiving(receiving_, std::try_to_lock);
+  if (!receiving.owns_lock()) return;
+  called_by_user_ = true;
+  if (!acknowledgements_.empty()) send_deferred_acknowledgements();
+  if (busiest_ == nullptr || ++polls_since_look_ >= polls_between_looks) {
+    polls_since_look_ = 0;
+    receive_all();
+  } else {
+    receive_from(*busiest_);
+  }
+  called_by_user_ = false;
+}
+
+void station::user_sleeps() {
+  if (standby_.load(std::memory_order_relaxed)) wake();
+}
+
+void station::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+}
+
+void station::set_timer(endpoint& who, time_point when) {
+  if (who.timer_set_for <= when) return;
+  who.timer_set_for = when;
+  {
+    const std::lock_guard lock(timers_mutex_);
+    timers_.push({.when = when, .who = who.shared_from_this()});
+  }
+  if (thread_sleeps_until_.load() > when.time_since_epoch().count()) wake();
+}
+
+time_point station::run_timers() {
+  for (;;) {
+    std::shared_ptr<endpoint> due;
+    {
+      const std::lock_guard lock(timers_mutex_);
+      if (timers_.empty()) return never;
+      if (timers_.top().when > clock::now()) return timers_.top().when;
+      due = timers_.top().who;
+      timers_.pop();
+    }
+    {
+      const std::lock_guard lock(due->mutex);
+      due->timer_set_for = never;
+      if (due->owner != nullptr) due->owner->on_timer(clock::now());
+    }
+    deferred_work::run();
+  }
+}
+
+void station::start_thread() {
+  const std::lock_guard lock(thread_mutex_);
+  if (thread_.joinable()) return;
+  sigset_t all{};
+  sigset_t before{};
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the user's handlers run on the user's threads
+  thread_ = std::thread([this] { work(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_setname_np(thread_.native_handle(), "softverbs");
+}
+
+void station::set_standby(bool standby) {
+  if (standby_.exchange(standby) == standby) return;
+  epoll_event interest{.events = standby ? 0U : static_cast<std::uint32_t>(EPOLLIN),
+                       .data = {.fd = sockets_epoll_}};
+  ::epoll_ctl(outer_epoll_, EPOLL_CTL_MOD, sockets_epoll_, &interest);
+}
+
+void station::work() {
+  std::uint64_t polls_seen = 0;
+  auto prompt_until = time_point::min();
+  while (!stopping_) {
+    // Announced before the timers are read, so that a timer set meanwhile wakes this thread.
+    thread_sleeps_until_ = never.time_since_epoch().count();
+    auto until = run_timers();
+    const bool standby = standby_.load(std::memory_order_relaxed);
+    const auto now = clock::now();
+    if (standby) until = std::min(until, now + standby_interval);
+    thread_sleeps_until_ = until.time_since_epoch().count();
+
+    std::array<epoll_event, 2> ready{};
+    timespec timeout{};
+    if (until != never) {
+      const auto left = std::max(std::chrono::nanoseconds(0),
+                                 std::chrono::duration_cast<std::chrono::nanoseconds>(until - now));
+      timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+    }
+    const int count = ::epoll_pwait2(outer_epoll_, ready.data(), ready.size(),
+                                     until == never ? nullptr : &timeout, nullptr);
+    thread_sleeps_until_ = 0;
+    bool woken = false;
+    for (int i = 0; i < count; ++i) {
+      if (ready[static_cast<std::size_t>(i)].data.fd != wake_fd_) continue;
+      std::uint64_t ignored = 0;
+      [[maybe_unused]] const auto got = ::read(wake_fd_, &ignored, sizeof ignored);
+      woken = true;
+    }
+
+    const auto polls = polls_.load(std::memory_order_relaxed);
+    const bool users_poll = polls - std::exchange(polls_seen, polls) > 1;
+    {
+      // While users poll, they do the work, and this thread must not stand in their way.
+      std::unique_lock receiving(receiving_, std::defer_lock);
+      if (standby && users_poll && !woken) continue;
+      receiving.lock();
+      send_deferred_acknowledgements();
+      const bool found = receive_all();
+      if (standby && found && !users_poll) prompt_until = clock::now() + prompt_interval;
+    }
+    deferred_work::run();
+    set_standby(users_poll && !woken && clock::now() >= prompt_until);
+  }
+}
+
+std::shared_ptr<endpoint> find_in_process(const net::address& destination, std::uint32_t qpn) {
+  auto& all = process();
+  const std::shared_lock lock(all.mutex);
+  const auto [first, last] = all.leases.equal_range(static_cast<std::uint16_t>(qpn >> 8));
+  for (auto each = first; each != last; ++each) {
+    if (each->second->socket_of(destination) != nullptr) return each->second->find(qpn);
+  }
+  return nullptr;
+}
+
+}  // namespace softverbs::engine

@@ -1,0 +1,153 @@
+// The place of one netdev in this process: its UDP ports, the queue pair numbers that follow from
+// them, and the thread that moves packets and timers when no user's thread does.
+//
+// A queue pair's number is (UDP port << 8) | index: a process binds a port of its own on every
+// address of the netdev and owns the 256 numbers that belong to it. Whoever knows a QPN knows where
+// to send, with no table and no daemon. docs/softverbs.md tells the whole story.
+//
+// Owners: the contexts of the process that are open on the netdev share one station; the last one to
+// close ends it. Any thread may call any function.
+//
+// Who receives: one thread at a time, under the receiving lock. A user that polls a completion queue
+// receives for itself; while users poll, the station's thread stands by and looks only now and then.
+// As soon as it finds that packets wait for it although users poll (they spin on memory, for
+// instance), it goes back to waiting for every packet.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <thread>
+#include <vector>
+
+#include <engine/clock.hpp>
+#include <engine/endpoint.hpp>
+#include <net/netdev.hpp>
+#include <net/udp_socket.hpp>
+
+namespace softverbs::engine {
+
+class well_known_port;
+
+/// A UDP port of this process and the 256 queue pair numbers that it stands for.
+class port_lease {
+ public:
+  static constexpr unsigned numbers = 256;
+
+  /// Binds the same port on each of the addresses; nothing with errno if that cannot be had.
+  [[nodiscard]] static std::unique_ptr<port_lease> take(const std::vector<net::address>& addresses,
+                                                        unsigned netdev_index);
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<net::udp_socket>>& sockets() const noexcept {
+    return sockets_;
+  }
+  [[nodiscard]] const net::udp_socket* socket_of(const net::address& own) const noexcept;
+
+  /// Null if all numbers are taken. Numbers are not used again before all the others were.
+  [[nodiscard]] std::shared_ptr<endpoint> allocate();
+  void release(std::uint32_t qpn);
+  [[nodiscard]] std::shared_ptr<endpoint> find(std::uint32_t qpn) const;
+
+ private:
+  port_lease() = default;
+
+  std::uint16_t port_ = 0;
+  std::vector<std::unique_ptr<net::udp_socket>> sockets_;
+  mutable std::mutex mutex_;
+  std::array<std::shared_ptr<endpoint>, numbers> endpoints_;
+  unsigned next_ = 0;
+  unsigned taken_ = 0;
+};
+
+class station : public std::enable_shared_from_this<station> {
+ public:
+  /// The process's station of the netdev.
+  [[nodiscard]] static std::shared_ptr<station> of(const net::netdev& device);
+  explicit station(net::netdev device);
+  station(const station&) = delete;
+  station& operator=(const station&) = delete;
+  ~station();
+
+  [[nodiscard]] const net::netdev& device() const noexcept { return device_; }
+
+  /// A new queue pair number; null with errno.
+  [[nodiscard]] std::shared_ptr<endpoint> allocate_endpoint();
+  void release_endpoint(std::uint32_t qpn);
+  /// The socket through which the queue pair sends from this address; null if it has none.
+  [[nodiscard]] const net::udp_socket* socket_of(std::uint32_t qpn, const net::address& own) const;
+
+  /// Makes sure that packets from other hosts reach this process; 0 or an errno.
+  [[nodiscard]] int open_well_known_port(const net::address& own);
+
+  /// Called by users who find their completion queue empty.
+  void poll();
+  /// Called by users who are about to sleep on a completion channel.
+  void user_sleeps();
+  /// The queue pair has an acknowledgement to send, after the user has had its completion. False:
+  /// nobody would, send it now. Called with the receiving lock held.
+  [[nodiscard]] bool acknowledge_later(endpoint& who);
+
+  /// Calls the queue pair's on_timer at that time (or earlier). The endpoint's lock is held.
+  void set_timer(endpoint& who, time_point when);
+
+ private:
+  struct timer {
+    time_point when;
+    std::shared_ptr<endpoint> who;
+    friend bool operator>(const timer& a, const timer& b) { return a.when > b.when; }
+  };
+
+  void start_thread();
+  void work();
+  void wake();
+  [[nodiscard]] time_point run_timers();
+  /// All with the receiving lock held.
+  bool receive_all();
+  bool receive_from(const net::udp_socket& socket);
+  void send_deferred_acknowledgements();
+  void watch(const net::udp_socket& socket);
+  void set_standby(bool standby);
+
+  friend class well_known_port;
+
+  net::netdev device_;
+  mutable std::mutex leases_mutex_;
+  std::vector<std::unique_ptr<port_lease>> leases_;
+  std::vector<std::unique_ptr<well_known_port>> well_known_;  ///< guarded by leases_mutex_
+
+  std::mutex receiving_;
+  net::receive_buffers buffers_;
+  const net::udp_socket* busiest_ = nullptr;  ///< where the last packets came from
+  unsigned polls_since_look_ = 0;
+  std::vector<std::shared_ptr<endpoint>> acknowledgements_;
+  bool called_by_user_ = false;
+  int sockets_epoll_ = -1;
+  int outer_epoll_ = -1;
+  int wake_fd_ = -1;
+
+  std::atomic<std::uint64_t> polls_ = 0;
+  std::atomic<bool> standby_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<std::int64_t> thread_sleeps_until_ = 0;  ///< ticks of the clock; 0: it is awake
+
+  std::mutex timers_mutex_;
+  std::priority_queue<timer, std::vector<timer>, std::greater<>> timers_;
+
+  std::mutex thread_mutex_;
+  std::thread thread_;
+};
+
+/// The endpoint of a queue pair of this process with that address and number; null if there is none.
+[[nodiscard]] std::shared_ptr<endpoint> find_in_process(const net::address& destination,
+                                                        std::uint32_t qpn);
+
+/// Counts the forks that lie between this process and the one that loaded the library: objects of
+/// another generation belong to the parent.
+[[nodiscard]] unsigned process_generation() noexcept;
+
+}  // namespace softverbs::engine

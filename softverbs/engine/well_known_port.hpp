@@ -1,0 +1,71 @@
+// UDP port 4791 of one address, which all softverbs processes of a network namespace share without
+// a daemon and without privileges.
+//
+// The first process binds the port and a listening abstract AF_UNIX socket. Every other process
+// connects to that, and is given both descriptors: from then on they are equals. The kernel gives
+// each packet to one of them, whoever is awake; it handles the packet itself or hands it on, by the
+// QPN alone, to the process whose port it names, through that process's abstract datagram socket.
+// So nothing depends on one process: it may stop or die, and the port stays with the others.
+//
+// If somebody else has the port (the kernel's rxe, another program), packets from other hosts cannot
+// reach this one: failure() says so, and traffic within the host is not affected.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <net/address.hpp>
+#include <net/udp_socket.hpp>
+
+namespace softverbs::engine {
+
+class station;
+
+class well_known_port {
+ public:
+  /// Waits a moment for another process that is just binding the port.
+  well_known_port(station& owner, const net::address& own);
+  well_known_port(const well_known_port&) = delete;
+  well_known_port& operator=(const well_known_port&) = delete;
+  ~well_known_port();
+
+  [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
+  /// 0, or the errno with which the port could not be had.
+  [[nodiscard]] int failure() const noexcept { return failure_; }
+  /// Receives what other processes hand on for the queue pairs of this lease.
+  void add_lease(std::uint16_t port);
+
+  /// What epoll says is ready, if it is one of ours, and null if it is a plain socket.
+  struct watched {
+    well_known_port* port = nullptr;
+    int fd = -1;
+    enum class kind : std::uint8_t { packets, newcomers, handed_on } what = kind::packets;
+  };
+  [[nodiscard]] static watched* from_watch(void* pointer) noexcept;
+  /// With the station's receiving lock held.
+  bool receive(const watched& source, net::receive_buffers& buffers);
+
+ private:
+  bool bind_first();
+  bool join_others();
+  void watch(int fd, watched::kind what);
+  void greet_newcomer();
+  bool receive_handed_on(int fd);
+  void hand_on(const net::receive_buffers::train& train, std::span<const std::byte> datagram,
+               std::uint16_t to_port) const;
+  void deliver(const net::address& source, std::uint16_t source_port,
+               std::span<const std::byte> datagram);
+
+  station& station_;
+  net::address own_;
+  int failure_ = 0;
+  std::unique_ptr<net::udp_socket> socket_;
+  int listener_ = -1;
+  int hand_on_ = -1;
+  std::vector<std::unique_ptr<watched>> watched_;
+};
+
+}  // namespace softverbs::engine

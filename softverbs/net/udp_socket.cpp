@@ -1,0 +1,135 @@
+#include <net/udp_socket.hpp>
+
+#include <cerrno>
+#include <cstring>
+
+#include <base/log.hpp>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace softverbs::net {
+namespace {
+
+void set(int fd, int level, int option, int value) {
+  // Missing options cost speed or a check, never correctness: what matters is tested by bind().
+  if (::setsockopt(fd, level, option, &value, sizeof value) != 0) {
+    log(log_level::debug, "setsockopt({}, {}) = {}: {}", level, option, value, std::strerror(errno));
+  }
+}
+
+void configure(int fd, bool ipv4) {
+  const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
+  set(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+  set(fd, SOL_SOCKET, SO_SNDBUF, bytes);
+  // With DF an unconnected socket writes identification 0, which the ICRC covers.
+  if (ipv4) {
+    set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  } else {
+    set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+    // The kernel's rxe sends UDP checksum 0 over IPv6 too.
+    set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+  }
+  set(fd, IPPROTO_UDP, UDP_GRO, 1);
+}
+
+std::uint16_t port_of(int fd) {
+  sockaddr_storage bound{};
+  socklen_t bytes = sizeof bound;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) return 0;
+  if (bound.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(bound).sin_port);
+  return ntohs(reinterpret_cast<sockaddr_in6&>(bound).sin6_port);
+}
+
+}  // namespace
+
+std::unique_ptr<udp_socket> udp_socket::bind(const address& own, std::uint16_t port,
+                                             unsigned netdev_index) {
+  const int family = own.is_ipv4() ? AF_INET : AF_INET6;
+  const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return nullptr;
+  configure(fd, own.is_ipv4());
+  sockaddr_storage name{};
+  const auto bytes = own.to_sockaddr(port, netdev_index, name);
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&name), bytes) != 0) {
+    const int failure = errno;
+    ::close(fd);
+    errno = failure;
+    return nullptr;
+  }
+  return std::unique_ptr<udp_socket>(new udp_socket(fd, own, port_of(fd), netdev_index));
+}
+
+std::unique_ptr<udp_socket> udp_socket::adopt(int fd, const address& own, std::uint16_t port,
+                                              unsigned netdev_index) {
+  return std::unique_ptr<udp_socket>(new udp_socket(fd, own, port, netdev_index));
+}
+
+udp_socket::~udp_socket() { ::close(fd_); }
+
+int udp_socket::send(const sockaddr_storage& to, socklen_t to_bytes, std::span<const iovec> parts,
+                     std::size_t segment_bytes) const {
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr_storage*>(&to);
+  message.msg_namelen = to_bytes;
+  message.msg_iov = const_cast<iovec*>(parts.data());
+  message.msg_iovlen = parts.size();
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  if (segment_bytes != 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = IPPROTO_UDP;
+    header->cmsg_type = UDP_SEGMENT;
+    header->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    const auto value = static_cast<std::uint16_t>(segment_bytes);
+    std::memcpy(CMSG_DATA(header), &value, sizeof value);
+  }
+  for (;;) {
+    if (::sendmsg(fd_, &message, MSG_NOSIGNAL) >= 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
+
+receive_buffers::receive_buffers() : memory_(datagrams * datagram_bytes) {
+  for (std::size_t i = 0; i < datagrams; ++i) {
+    parts_[i] = {.iov_base = memory_.data() + i * datagram_bytes, .iov_len = datagram_bytes};
+  }
+}
+
+std::span<const receive_buffers::train> receive_buffers::receive(const udp_socket& socket) {
+  std::array<mmsghdr, datagrams> messages{};
+  for (std::size_t i = 0; i < datagrams; ++i) {
+    auto& header = messages[i].msg_hdr;
+    header.msg_name = &sources_[i];
+    header.msg_namelen = sizeof sources_[i];
+    header.msg_iov = &parts_[i];
+    header.msg_iovlen = 1;
+    header.msg_control = control_[i].data();
+    header.msg_controllen = control_[i].size();
+  }
+  const int count = ::recvmmsg(socket.fd(), messages.data(), datagrams, MSG_DONTWAIT, nullptr);
+  if (count <= 0) return {};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    auto& header = messages[i].msg_hdr;
+    auto& into = trains_[i];
+    into.bytes = {static_cast<const std::byte*>(parts_[i].iov_base), messages[i].msg_len};
+    into.segment_bytes = messages[i].msg_len;
+    for (auto* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
+      if (each->cmsg_level != IPPROTO_UDP || each->cmsg_type != UDP_GRO) continue;
+      int segment = 0;
+      std::memcpy(&segment, CMSG_DATA(each), sizeof segment);
+      if (segment > 0) into.segment_bytes = static_cast<std::size_t>(segment);
+    }
+    const auto* from = reinterpret_cast<const sockaddr*>(&sources_[i]);
+    into.source = address::from_sockaddr(from);
+    into.source_port = ntohs(from->sa_family == AF_INET
+                                 ? reinterpret_cast<const sockaddr_in*>(from)->sin_port
+                                 : reinterpret_cast<const sockaddr_in6*>(from)->sin6_port);
+  }
+  return {trains_.data(), static_cast<std::size_t>(count)};
+}
+
+}  // namespace softverbs::net

@@ -1,0 +1,174 @@
+// The extended posting interface: ibv_wr_start … ibv_wr_complete. Requests are built in the send
+// queue itself, behind the newest, while the queue pair is locked, and become visible together.
+#include <cerrno>
+#include <cstring>
+
+#include <engine/address_handle.hpp>
+#include <engine/queue_pair.hpp>
+#include <verbs/objects.hpp>
+
+namespace softverbs::verbs {
+namespace {
+
+using engine::queue_pair;
+using engine::send_work;
+
+queue_pair& of(ibv_qp_ex* qp) { return queue_pair::of(qp); }
+
+/// The newest request under construction; null after a failure.
+send_work* newest(queue_pair& qp) {
+  if (qp.building == 0 || qp.building_failure != 0) return nullptr;
+  return &qp.sends[qp.sends.next_slot(qp.building - 1)];
+}
+std::uint64_t newest_index(queue_pair& qp) { return qp.sends.next_slot(qp.building - 1); }
+
+/// A new request with the id and the flags that the user has set; null if there is no room.
+send_work* begin(ibv_qp_ex* user, ibv_wr_opcode opcode) {
+  auto& qp = of(user);
+  if (qp.building_failure != 0) return nullptr;
+  if (!qp.sends.has_slot(qp.building)) {
+    qp.building_failure = ENOMEM;
+    return nullptr;
+  }
+  auto& work = qp.sends[qp.sends.next_slot(qp.building)];
+  work = {.wr_id = user->wr_id, .opcode = opcode, .flags = user->wr_flags};
+  ++qp.building;
+  return &work;
+}
+
+void begin_remote(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address,
+                  std::uint32_t immediate = 0) {
+  auto* const work = begin(qp, opcode);
+  if (work == nullptr) return;
+  work->rkey = rkey;
+  work->remote_address = address;
+  work->immediate = immediate;
+}
+
+void begin_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address,
+                  std::uint64_t compare_or_add, std::uint64_t swap) {
+  auto* const work = begin(qp, opcode);
+  if (work == nullptr) return;
+  work->rkey = rkey;
+  work->remote_address = address;
+  work->compare_or_add = compare_or_add;
+  work->swap = swap;
+}
+
+void begin_send(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t immediate = 0) {
+  auto* const work = begin(qp, opcode);
+  if (work != nullptr) work->immediate = immediate;
+}
+
+void bind(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  auto* const work = begin(qp, IBV_WR_BIND_MW);
+  if (work == nullptr) return;
+  work->window = static_cast<engine::memory_window*>(mw);
+  work->region = static_cast<engine::memory_region*>(info->mr);
+  work->rkey = rkey;
+  work->bind_address = info->addr;
+  work->bind_bytes = info->length;
+  work->bind_access = info->mw_access_flags;
+  if (mw->type != IBV_MW_TYPE_2) of(qp).building_failure = EINVAL;
+}
+
+void set_elements(ibv_qp_ex* user, std::size_t count, const ibv_sge* list) {
+  auto& qp = of(user);
+  auto* const work = newest(qp);
+  if (work == nullptr) return;
+  if (count > qp.sends.most_sge()) {
+    qp.building_failure = EINVAL;
+    return;
+  }
+  work->elements = static_cast<unsigned>(count);
+  work->inline_data = false;
+  work->bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    qp.sends.elements(newest_index(qp))[i] = list[i];
+    work->bytes += list[i].length;
+  }
+  if (work->is_atomic()) work->bytes = sizeof(std::uint64_t);
+}
+
+void set_inline(ibv_qp_ex* user, std::size_t count, const ibv_data_buf* list) {
+  auto& qp = of(user);
+  auto* const work = newest(qp);
+  if (work == nullptr) return;
+  work->inline_data = true;
+  work->bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (work->bytes + list[i].length > qp.sends.most_inline()) {
+      qp.building_failure = ENOMEM;
+      return;
+    }
+    std::memcpy(qp.sends.inline_data(newest_index(qp)) + work->bytes, list[i].addr, list[i].length);
+    work->bytes += list[i].length;
+  }
+}
+
+void start(ibv_qp_ex* user) {
+  auto& qp = of(user);
+  qp.where->mutex.lock();
+  qp.building = 0;
+  qp.building_failure = qp.context.is_alive() ? qp.may_post_send() : belongs_to_parent;
+}
+
+int complete(ibv_qp_ex* user) {
+  auto& qp = of(user);
+  const engine::entry_scope entry;
+  const int failure = qp.building_failure;
+  if (failure == 0 && qp.building != 0) qp.posted(qp.building);
+  qp.where->mutex.unlock();
+  return failure;
+}
+
+}  // namespace
+
+void set_work_request_functions(ibv_qp_ex& qp) {
+  qp.wr_atomic_cmp_swp = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare, std::uint64_t swap) {
+    begin_atomic(user, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address, compare, swap);
+  };
+  qp.wr_atomic_fetch_add = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
+    begin_atomic(user, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
+  };
+  qp.wr_bind_mw = bind;
+  qp.wr_local_inv = [](ibv_qp_ex* user, std::uint32_t rkey) { begin_send(user, IBV_WR_LOCAL_INV, rkey); };
+  qp.wr_rdma_read = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address) {
+    begin_remote(user, IBV_WR_RDMA_READ, rkey, address);
+  };
+  qp.wr_rdma_write = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address) {
+    begin_remote(user, IBV_WR_RDMA_WRITE, rkey, address);
+  };
+  qp.wr_rdma_write_imm = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address, __be32 immediate) {
+    begin_remote(user, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, address, immediate);
+  };
+  qp.wr_send = [](ibv_qp_ex* user) { begin_send(user, IBV_WR_SEND); };
+  qp.wr_send_imm = [](ibv_qp_ex* user, __be32 immediate) { begin_send(user, IBV_WR_SEND_WITH_IMM, immediate); };
+  qp.wr_send_inv = [](ibv_qp_ex* user, std::uint32_t rkey) { begin_send(user, IBV_WR_SEND_WITH_INV, rkey); };
+  qp.wr_set_ud_addr = [](ibv_qp_ex* user, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
+    auto* const work = newest(of(user));
+    if (work == nullptr) return;
+    work->to = static_cast<engine::address_handle*>(ah)->ends;
+    work->remote_qpn = qpn & wire::qpn_mask;
+    work->remote_qkey = qkey;
+  };
+  qp.wr_set_xrc_srqn = [](ibv_qp_ex* user, std::uint32_t number) {
+    auto* const work = newest(of(user));
+    if (work != nullptr) work->xrc_srqn = number;
+  };
+  qp.wr_set_inline_data = [](ibv_qp_ex* user, void* address, std::size_t bytes) {
+    const ibv_data_buf one{.addr = address, .length = bytes};
+    set_inline(user, 1, &one);
+  };
+  qp.wr_set_inline_data_list = set_inline;
+  qp.wr_set_sge = [](ibv_qp_ex* user, std::uint32_t lkey, std::uint64_t address, std::uint32_t bytes) {
+    const ibv_sge one{.addr = address, .length = bytes, .lkey = lkey};
+    set_elements(user, 1, &one);
+  };
+  qp.wr_set_sge_list = set_elements;
+  qp.wr_start = start;
+  qp.wr_complete = complete;
+  qp.wr_abort = [](ibv_qp_ex* user) { of(user).where->mutex.unlock(); };
+}
+
+}  // namespace softverbs::verbs
