@@ -34,13 +34,14 @@ def _use(prefix: Path) -> None:
 
 def _use_as_subdirectory() -> None:
     cache = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"] if (found := shutil.which("ccache")) else []
-    _build_and_run(installed_tree.FOLDER / "subdirectory" / "consumer", f"-DRDMAXX_SOURCE={ROOT}", *cache)
+    options = [f"-DRDMAXX_SOURCE={ROOT}", "-DRDMAXX_BUILD_SOFTVERBS=ON", *cache]
+    _build_and_run(installed_tree.FOLDER / "subdirectory" / "consumer", *options)
 
 
 def _build_and_run(build: Path, *options: str) -> None:
     _configure(build, *options)
     installed_tree.run_step("building the consumer", ["cmake", "--build", build], build)
-    for program in ("consumer", "verbs_consumer"):
+    for program in ("consumer", "verbs_consumer", "soft_consumer"):
         installed_tree.run_step(f"running {program}", [build / program], build)
 
 

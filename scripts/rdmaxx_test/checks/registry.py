@@ -11,6 +11,7 @@ from rdmaxx_test.checks import (
     scripts,
     self_description,
     snippets,
+    softverbs_abi,
     tidy,
 )
 
@@ -24,5 +25,6 @@ ALL = (
     Check("compile_fail", compile_fail.run),
     Check("consumer", consumer.run),
     Check("snippets", snippets.run),
+    Check("softverbs abi", softverbs_abi.run),
     Check("tidy", tidy.run),
 )

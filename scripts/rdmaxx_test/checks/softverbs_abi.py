@@ -1,0 +1,130 @@
+"""libsoftverbs stands in for the libibverbs of this machine: same names, same versions, same words."""
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rdmaxx_project import presets
+from rdmaxx_project.repository import ROOT
+from rdmaxx_test.checks import Finding, Wanted
+
+PRESET = "dev"
+HEADER = ROOT / "softverbs/include/softverbs/softverbs.h"
+
+# Its version in libibverbs is private and changes; without one it satisfies them all.
+UNVERSIONED = {"ibv_query_gid_type"}
+OWN_VERSION = "SOFTVERBS_0"
+
+# Functions of one number that libsoftverbs answers itself, and the numbers to try.
+TEXTS = {
+    "ibv_node_type_str": range(-1, 9),
+    "ibv_port_state_str": range(-1, 7),
+    "ibv_event_type_str": range(-1, 21),
+    "ibv_wc_status_str": range(-1, 25),
+}
+NUMBERS = {
+    "ibv_rate_to_mult": range(-1, 26),
+    "ibv_rate_to_mbps": range(-1, 26),
+    "mult_to_ibv_rate": range(-1, 500),
+    "mbps_to_ibv_rate": range(-1, 1_300_000),
+}
+
+
+def run(wanted: Wanted) -> Iterable[Finding]:
+    try:
+        presets.build(PRESET, "softverbs")
+    except presets.BuildFailure as failure:
+        yield Finding("build", failure.output)
+        return
+    ours, real = presets.directory(PRESET) / "lib/libsoftverbs.so", _libibverbs()
+    cases: dict[str, Callable[[], list[str]]] = {
+        "names and versions": lambda: missing(exported(ours), exported(real)),
+        "nothing else is visible": lambda: superfluous(exported(ours), exported(real)),
+        "works without libibverbs": lambda: _dependencies_on_rdma_core(ours),
+        "the same answers": lambda: _different_answers(ctypes.CDLL(ours), ctypes.CDLL(real)),
+        "the header is C": _not_c,
+    }
+    for name, case in cases.items():
+        if wanted(name):
+            yield Finding(name, "\n".join(case()))
+
+
+def missing(ours: dict[str, str], real: dict[str, str]) -> list[str]:
+    """Public functions of the real library that a program would not find in ours."""
+    return [
+        f"libsoftverbs has {name}@{ours[name]} instead of {name}@{version}"
+        if name in ours
+        else f"libsoftverbs has no {name}@{version}"
+        for name, version in sorted(real.items())
+        if not _is_private(version) and ours.get(name) != version
+    ]
+
+
+def superfluous(ours: dict[str, str], real: dict[str, str]) -> list[str]:
+    allowed = real.keys() | UNVERSIONED
+    return [
+        f"libsoftverbs exports {name}@{version}"
+        for name, version in sorted(ours.items())
+        if (name not in allowed and version != OWN_VERSION)
+        or (name in real and _is_private(real[name]) and name not in UNVERSIONED)
+    ]
+
+
+def exported(library: Path) -> dict[str, str]:
+    """The names that a library defines, each with its newest version ("" for none)."""
+    listing = _output("readelf", "--dyn-syms", "--wide", library)
+    return parse(listing)
+
+
+def parse(listing: str) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for line in listing.splitlines():
+        columns = line.split()
+        if len(columns) < 8 or columns[3] not in ("FUNC", "OBJECT") or columns[6] in ("UND", "ABS"):
+            continue
+        name, is_default, version = re.match(r"([^@]+)(@@?)?(.*)", columns[7]).groups()
+        if is_default != "@" or name not in names:  # name@version is an old one beside name@@version
+            names[name] = version
+    return names
+
+
+def _is_private(version: str) -> bool:
+    return "PRIVATE" in version
+
+
+def _libibverbs() -> Path:
+    cache = (presets.directory(PRESET) / "CMakeCache.txt").read_text()
+    return Path(re.search(r"^RdmaCore_ibverbs_LIBRARY:\w+=(.+)$", cache, re.MULTILINE)[1]).resolve()
+
+
+def _dependencies_on_rdma_core(library: Path) -> list[str]:
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _output("readelf", "--dynamic", library))
+    return [f"libsoftverbs needs {name}" for name in needed if re.match("libibverbs|librdmacm", name)]
+
+
+def _different_answers(ours: ctypes.CDLL, real: ctypes.CDLL) -> list[str]:
+    found = []
+    for names, kind in ((TEXTS, ctypes.c_char_p), (NUMBERS, ctypes.c_int)):
+        for name, arguments in names.items():
+            functions = [getattr(library, name) for library in (ours, real)]
+            for function in functions:
+                function.restype = kind
+            for argument in arguments:
+                answer, expected = (function(argument) for function in functions)
+                if answer != expected:
+                    found.append(f"{name}({argument}) is {answer}, in libibverbs {expected}")
+    return found
+
+
+def _not_c() -> list[str]:
+    command = ["gcc", "-x", "c", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Wstrict-prototypes"]
+    compiled = subprocess.run(
+        [*command, "-Werror", "-fsyntax-only", HEADER], capture_output=True, text=True, check=False
+    )
+    return compiled.stderr.splitlines() if compiled.returncode else []
+
+
+def _output(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
