@@ -11,6 +11,7 @@ from rdmaxx_project.repository import ROOT
 
 SANITIZERS = ("asan", "tsan")
 HOST_PROGRAMS = ("unit_tests", "softverbs_unit_tests")
+SOFT_DEVICE = "soft0"
 GUEST_DEVICES = ("rxe", "siw")
 GUEST_KERNEL = "6.1"
 NEWER_GUEST_KERNEL = "6.12"
@@ -32,12 +33,15 @@ class Lane:
 
     @property
     def file_stem(self) -> str:
-        return f"{self.name.replace('/', '-')}-{self.program}"
+        # No dot: what is behind it would count as a suffix.
+        return f"{self.name.translate(str.maketrans('/.', '-_'))}-{self.program}"
 
     def environment(self) -> dict[str, str]:
         variables = dict(_SANITIZER_OPTIONS.get(self.preset, {}))
         if self.device:
             variables["RDMAXX_TEST_DEVICE"] = self.device
+        if self.device == SOFT_DEVICE:
+            variables["SOFTVERBS_NETDEVS"] = "lo"  # tests stay at home
         return variables
 
     def command(self, gtest_filter: str, results: Path) -> list[str]:
@@ -57,6 +61,12 @@ def host_lanes(*, quick: bool) -> list[Lane]:
     if not quick:
         lanes += [(f"host/{preset}", preset) for preset in (*SANITIZERS, "clang")]
     return [Lane(name, preset, program) for name, preset in lanes for program in HOST_PROGRAMS]
+
+
+def soft_lanes(*, quick: bool) -> list[Lane]:
+    """The tests that need a device, on the one that every machine has."""
+    lanes = _on_devices({"soft": SOFT_DEVICE}, None)
+    return lanes[:1] if quick else lanes
 
 
 def guest_lanes(*, full: bool) -> list[Lane]:

@@ -39,8 +39,9 @@ def _lanes(request: Request) -> list[Lane]:
         return []
     found = lanes.host_lanes(quick=request.quick)
     if request.device:
-        found += lanes.own_device_lanes(request.device)
-    elif not request.quick:
+        return found + lanes.own_device_lanes(request.device)
+    found += lanes.soft_lanes(quick=request.quick)
+    if not request.quick:
         found += lanes.guest_lanes(full=request.full)
     return found
 

@@ -51,12 +51,13 @@ ibv_device** merged_device_list(int* count) {
   auto* const soft = verbs::list_devices(&softs);
   if (soft == nullptr) softs = 0;
 
-  const auto size = static_cast<std::size_t>(real.size() + softs);
-  auto* const merged = static_cast<ibv_device**>(std::calloc(size + 1, sizeof(ibv_device*)));
+  const int size = real.size() + softs;
+  const auto places = static_cast<std::size_t>(size) + 1;
+  auto* const merged = static_cast<ibv_device**>(std::calloc(places, sizeof(ibv_device*)));
   if (merged != nullptr) {
     std::copy_n(soft, softs, std::copy_n(real.data(), real.size(), merged));
     lists().add(merged, real.release());
-    if (count != nullptr) *count = static_cast<int>(size);
+    if (count != nullptr) *count = size;
   }
   if (soft != nullptr) verbs::free_devices(soft);
   return merged;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -24,8 +25,8 @@ std::optional<unsigned> parse_number(std::string_view text) {
   if (unit != 1) text.remove_suffix(1);
 
   unsigned number = 0;
-  const auto* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
+  const auto* const end = std::to_address(text.end());
+  const auto parsed = std::from_chars(std::to_address(text.begin()), end, number);
   if (parsed.ec != std::errc{} || parsed.ptr != end) return {};
   const auto value = number * unit;
   if (!std::in_range<unsigned>(value)) return {};

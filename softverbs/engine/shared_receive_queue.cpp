@@ -58,7 +58,7 @@ void srq_directory::remove(shared_receive_queue& srq) {
 shared_receive_queue* srq_directory::find(const xrc_domain* domain, std::uint32_t number) {
   if (number == 0 || number > queues_.size()) return nullptr;
   auto* const found = queues_[number - 1];
-  return found != nullptr && found->domain == domain ? found : nullptr;
+  return found != nullptr && found->domain->who == domain->who ? found : nullptr;
 }
 
 }  // namespace softverbs::engine

@@ -17,8 +17,14 @@ namespace softverbs::engine {
 class device_context;
 
 /// A domain in which XRC target queue pairs find shared receive queues by number. Private to the
-/// process.
+/// process: opening it through a file gives the domain that this process has for the file.
 struct xrc_domain : ibv_xrcd {
+  struct identity {
+    std::uint64_t device = 0;  ///< of the file
+    std::uint64_t file = 0;    ///< its inode; without a file, a number of its own
+    friend bool operator==(const identity&, const identity&) = default;
+  };
+  identity who;
   std::atomic<unsigned> users = 0;
 };
 

@@ -31,6 +31,18 @@ int check_access(unsigned access) {
   return 0;
 }
 
+/// Kernels before 5.14 cannot; there bad memory shows when it is used.
+bool kernel_populates() {
+  static const bool does = [] {
+    const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const page = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool worked = ::madvise(page, bytes, MADV_POPULATE_READ) == 0;
+    ::munmap(page, bytes);
+    return worked;
+  }();
+  return does;
+}
+
 /// A device pins the pages; here they are made present, which fails where pinning would.
 int check_memory(void* address, std::size_t bytes, unsigned access) {
   const auto start = reinterpret_cast<std::uintptr_t>(address);
@@ -40,8 +52,7 @@ int check_memory(void* address, std::size_t bytes, unsigned access) {
   const auto last = (start + bytes + page - 1) / page * page;
   const int advice = (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   if (::madvise(reinterpret_cast<void*>(first), last - first, advice) == 0) return 0;
-  // EINVAL: a kernel before 5.14, or memory of a device; nothing can be said about those.
-  return errno == EINVAL ? 0 : EFAULT;
+  return kernel_populates() ? EFAULT : 0;
 }
 
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {

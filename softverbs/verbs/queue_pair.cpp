@@ -10,6 +10,7 @@
 #include <engine/queue_pair.hpp>
 #include <engine/shared_receive_queue.hpp>
 #include <net/netdev.hpp>
+#include <sys/stat.h>
 #include <verbs/objects.hpp>
 #include <verbs/soft_verbs.hpp>
 
@@ -174,9 +175,15 @@ int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
   auto& owner = context_of(context);
   if (!owner.is_alive()) return failed<ibv_xrcd>(belongs_to_parent);
-  // A domain that processes share through a file would need a place in the kernel.
-  if ((wanted->comp_mask & IBV_XRCD_INIT_ATTR_FD) != 0 && wanted->fd != -1) return failed<ibv_xrcd>(EOPNOTSUPP);
+  static std::atomic<std::uint64_t> unnamed = 0;
   auto domain = std::make_unique<xrc_domain>();
+  if ((wanted->comp_mask & IBV_XRCD_INIT_ATTR_FD) != 0 && wanted->fd != -1) {
+    struct stat file{};
+    if (::fstat(wanted->fd, &file) != 0) return nullptr;
+    domain->who = {.device = file.st_dev, .file = file.st_ino};
+  } else {
+    domain->who = {.device = ~std::uint64_t{0}, .file = ++unnamed};
+  }
   domain->context = context;
   ++owner.objects;
   return domain.release();

@@ -115,9 +115,9 @@ namespace detail {
 
 error no_device_error(std::string_view operation) {
   return errno_error(operation, ENODEV, "this machine has no RDMA device",
-                     "make one on any Ethernet interface: `modprobe rdma_rxe && rdma link add rxe0 "
-                     "type rxe netdev eth0`, "
-                     "or run the program in the project's guest: `testbed/guest -- program`");
+                     "run the program on a software device: `rdmaxx soft -- program`, or link "
+                     "rdmaxx::softverbs; or make one in the kernel: `modprobe rdma_rxe && rdma link "
+                     "add rxe0 type rxe netdev eth0`");
 }
 
 std::string names_of(const std::vector<device>& list) {

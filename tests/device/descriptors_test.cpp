@@ -47,8 +47,9 @@ TEST_F(descriptors, are_closed_when_opening_fails) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(open_device("nosuch0").has_value());
     EXPECT_FALSE(pick_device({.name = "nosuch0"}).has_value());
-    EXPECT_FALSE(pick_device({.subnet = "192.0.2.0/24"}).has_value());
-    EXPECT_FALSE(pick_device({.route_to = "127.0.0.1"}).has_value());
+    EXPECT_FALSE(pick_device({.subnet = "203.0.113.0/24"}).has_value());
+    EXPECT_FALSE(pick_device({.name = device_under_test::get().name(),
+                              .route_to = device_under_test::get().address_elsewhere()}).has_value());
   }
 
   EXPECT_EQ(open_descriptors(), before);

@@ -35,6 +35,11 @@ class device_under_test {
   [[nodiscard]] const std::optional<device_tests::netdev>& netdev() const noexcept {
     return netdev_;
   }
+  /// An address that is not reached over the device's interface.
+  [[nodiscard]] std::string address_elsewhere() const {
+    const bool loopback = netdev_ && netdev_->name == "lo";
+    return loopback ? "203.0.113.1" : "127.0.0.1";
+  }
   [[nodiscard]] bool is_iwarp() const noexcept { return iwarp_; }
   [[nodiscard]] bool has(capability what) const noexcept { return capabilities_.contains(what); }
 

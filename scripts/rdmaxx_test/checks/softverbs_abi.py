@@ -119,9 +119,13 @@ def _different_answers(ours: ctypes.CDLL, real: ctypes.CDLL) -> list[str]:
 
 
 def _not_c() -> list[str]:
-    command = ["gcc", "-x", "c", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Wstrict-prototypes"]
+    command = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Wstrict-prototypes"]
     compiled = subprocess.run(
-        [*command, "-Werror", "-fsyntax-only", HEADER], capture_output=True, text=True, check=False
+        [*command, "-Werror", "-fsyntax-only", "-x", "c", "-"],
+        input=f'#include "{HEADER}"\nint main(void) {{ return softverbs_version() == 0; }}\n',
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return compiled.stderr.splitlines() if compiled.returncode else []
 

@@ -4,8 +4,7 @@
  * library is linked or preloaded. Here is what libibverbs has no function for.
  *
  * Every function may be called from any thread. */
-#ifndef SOFTVERBS_SOFTVERBS_H
-#define SOFTVERBS_SOFTVERBS_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +27,4 @@ int softverbs_set(const char* name, const char* value);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

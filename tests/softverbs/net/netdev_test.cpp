@@ -15,8 +15,8 @@ using testing::Not;
 namespace {
 
 std::vector<std::string> texts(const std::vector<gid_row>& table) {
-  std::vector<std::string> all;
-  for (const auto& row : table) all.push_back(row.gid.text());
+  std::vector<std::string> all(table.size());
+  std::ranges::transform(table, all.begin(), [](const gid_row& row) { return row.gid.text(); });
   return all;
 }
 
