@@ -10,7 +10,7 @@ from rdmaxx_project import presets
 from rdmaxx_project.repository import ROOT
 
 SANITIZERS = ("asan", "tsan")
-HOST_PROGRAMS = ("unit_tests", "softverbs_unit_tests")
+HOST_PROGRAMS = ("unit_tests", "softverbs_unit_tests", "softverbs_abi_tests")
 SOFT_DEVICE = "soft0"
 GUEST_DEVICES = ("rxe", "siw")
 GUEST_KERNEL = "6.1"

@@ -44,6 +44,7 @@ void preload(const std::string& library) {
 /// Returns only if the program cannot be started.
 exit_code become(std::vector<std::string> words) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execvp(arguments.front(), arguments.data());
