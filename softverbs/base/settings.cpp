@@ -101,6 +101,7 @@ constexpr auto variables = std::to_array<variable>({
     {"REAL", "0 or 1", assign_switch<&settings::real_devices>},
     {"MTU", "256, 512, 1024, 2048 or 4096", assign_mtu},
     {"ICRC", "auto or always", assign_icrc},
+    {"SHM", "0 or 1", assign_switch<&settings::shared_memory>},
     {"GSO", "0 or 1", assign_switch<&settings::segmentation_offload>},
     {"SOCKET_BUFFER", "bytes, from 4K to 1024M",
      assign_number<&settings::socket_buffer_bytes, 4U << 10, 1U << 30>},

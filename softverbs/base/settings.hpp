@@ -24,6 +24,7 @@ struct settings {
   bool real_devices = true;            ///< REAL=0 hides the devices of the real libibverbs
   unsigned mtu = 4096;                 ///< MTU=256…4096: the largest active MTU
   icrc_use icrc = icrc_use::where_it_may_leave;  ///< ICRC=auto|always
+  bool shared_memory = true;                     ///< SHM=0: processes of one host use sockets, too
   bool segmentation_offload = true;              ///< GSO=0: one system call for each packet
   unsigned socket_buffer_bytes = 4U << 20;       ///< SOCKET_BUFFER: what is asked of the kernel
   unsigned max_qp = 65536;                       ///< MAX_QP: for each device

@@ -23,8 +23,11 @@ std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& ad
     for (const auto& own : addresses) {
       auto socket = net::udp_socket::bind(own, lease->port_, netdev_index);
       if (socket == nullptr || socket->port() < lowest_port) break;
+      auto letters = mailbox::open(own, socket->port());
+      if (letters == nullptr) break;
       lease->port_ = socket->port();
       lease->sockets_.push_back(std::move(socket));
+      lease->mailboxes_.push_back(std::move(letters));
     }
     if (lease->sockets_.size() == addresses.size()) return lease;
     if (errno != EADDRINUSE) return nullptr;
@@ -36,6 +39,13 @@ std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& ad
 const net::udp_socket* port_lease::socket_of(const net::address& own) const noexcept {
   for (const auto& socket : sockets_) {
     if (socket->own_address() == own) return socket.get();
+  }
+  return nullptr;
+}
+
+const mailbox* port_lease::mailbox_of(const net::address& own) const noexcept {
+  for (const auto& each : mailboxes_) {
+    if (each->own_address() == own) return each.get();
   }
   return nullptr;
 }

@@ -178,6 +178,10 @@ std::shared_ptr<route> queue_pair::find_route(const path_ends& wanted, std::uint
   // A number below the ports of this kind belongs to another implementation on this host.
   found->same_host = qpn >= lowest_soft_qpn && net::is_local(wanted.destination);
   if (found->same_host) found->in_process = find_in_process(wanted.destination, qpn);
+  if (found->same_host && found->in_process == nullptr) {
+    found->ring = context.place->ring_to(where->qpn, wanted.source, wanted.destination,
+                                         static_cast<std::uint16_t>(qpn >> 8));
+  }
   const auto port = found->same_host ? static_cast<std::uint16_t>(qpn >> 8) : wire::roce_udp_port;
   found->flow = {.source = wanted.source,
                  .destination = wanted.destination,
@@ -543,7 +547,12 @@ void queue_pair::keep_sending() {
 
 void queue_pair::on_timer(time_point now) {
   if (attributes.qp_state == IBV_QPS_RTS || attributes.qp_state == IBV_QPS_SQD) out.on_timer(now);
+  if (in.has_answers() && in.pump()) deferred_work::add(where);
   keep_sending();
+}
+
+void queue_pair::look_again_soon() {
+  context.place->set_timer(*where, clock::now() + std::chrono::microseconds(100));
 }
 
 void queue_pair::set_timer() {

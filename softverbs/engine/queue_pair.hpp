@@ -65,6 +65,8 @@ class queue_pair : public ibv_qp_ex {
   void send_acknowledgement();
   void on_timer(time_point now);
   void set_timer();
+  /// Calls on_timer when a full ring may have room again.
+  void look_again_soon();
 
   // --- for the two halves ---
   void complete_send(const send_work& work, ibv_wc_status status);

@@ -22,6 +22,9 @@ constexpr std::size_t largest_read_bytes = 64 * 1024;
 // How long a sender without acknowledgements waits for the receiver's flow control.
 constexpr auto flow_control_patience = std::chrono::milliseconds(100);
 
+// How soon a full ring is looked at again.
+constexpr auto time_to_read = std::chrono::microseconds(100);
+
 /// Table 45: the 5-bit code of the receiver-not-ready timer, in units of 10 µs.
 constexpr std::array<unsigned, 32> rnr_timer_units{
     65536, 1,   2,   3,   4,   6,   8,   12,  16,   24,   32,   48,   64,   96,    128,   192,
@@ -107,6 +110,7 @@ void requester::reset(std::uint32_t first_psn) {
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   retransmit_at_ = never;
   rnr_until_ = time_point::min();
+  room_at_ = never;
 }
 
 std::uint64_t requester::extend(std::uint32_t psn) const {
@@ -123,12 +127,20 @@ clock::duration requester::acknowledge_timeout() const {
 time_point requester::next_deadline() const {
   auto earliest = retransmit_at_;
   if (rnr_until_ != time_point::min()) earliest = std::min(earliest, rnr_until_);
+  earliest = std::min(earliest, room_at_);
   return earliest;
 }
 
 bool requester::window_is_open(std::size_t bytes) const {
   const auto under_way = (next_ - unacknowledged_) * qp_.mtu();
   return under_way == 0 || under_way + bytes <= window_;
+}
+
+bool requester::has_room(const route& way) {
+  if (way.has_room(qp_.mtu())) return true;
+  // Nothing tells when the neighbour has read: look again soon.
+  room_at_ = clock::now() + time_to_read;
+  return false;
 }
 
 bool requester::pump() {
@@ -241,7 +253,7 @@ bool requester::send_some(sender& out, send_work& work, std::uint64_t index,
   while (next_ <= work.last_psn) {
     const auto offset = (next_ - work.first_psn) * mtu;
     const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
-    if (!window_is_open(mtu) || out.bytes() >= burst_bytes) break;
+    if (!window_is_open(mtu) || out.bytes() >= burst_bytes || !has_room(*qp_.connected)) break;
     if (work.inline_data) {
       pieces.set(qp_.sends.inline_data(index) + offset, bytes);
     } else if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements,
@@ -532,6 +544,7 @@ void requester::on_atomic_acknowledge(const wire::headers& header) {
 
 void requester::on_timer(time_point now) {
   if (rnr_until_ != time_point::min() && now >= rnr_until_) rnr_until_ = time_point::min();
+  if (now >= room_at_) room_at_ = never;
   if (now < retransmit_at_) return;
   retransmit_at_ = never;
   if (unacknowledged_ == next_) return;
@@ -585,7 +598,8 @@ bool requester::pump_unreliable() {
       while (next_ <= work.last_psn) {
         const auto offset = (next_ - work.first_psn) * mtu;
         const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
-        if ((controlled && !window_is_open(mtu)) || sent + out.bytes() >= burst_bytes) {
+        if ((controlled && (!window_is_open(mtu) || !has_room(*to))) ||
+            sent + out.bytes() >= burst_bytes) {
           finished = false;
           break;
         }

@@ -63,6 +63,7 @@ class requester {
   [[nodiscard]] bool local_memory_is_good(const send_work& work, std::uint64_t index,
                                           const memory_table::use& memory);
   [[nodiscard]] bool window_is_open(std::size_t bytes) const;
+  [[nodiscard]] bool has_room(const route& way);
 
   /// Everything up to this PSN has arrived. False if an answer that is needed got lost on the way.
   bool acknowledge_through(std::uint64_t psn);
@@ -91,6 +92,7 @@ class requester {
   unsigned rnr_retries_left_ = 0;
   time_point retransmit_at_ = never;
   time_point rnr_until_ = time_point::min();
+  time_point room_at_ = never;  ///< when a full ring may have room again
 };
 
 }  // namespace softverbs::engine

@@ -583,6 +583,10 @@ bool responder::pump() {
     }
     while (next.sent < next.packets) {
       if (out.bytes() >= burst_bytes) return true;
+      if (!qp_.connected->has_room(mtu)) {
+        qp_.look_again_soon();
+        return false;
+      }
       const auto offset = next.sent * mtu;
       const auto bytes = std::min<std::uint64_t>(mtu, next.bytes - offset);
       iovec payload{};

@@ -90,6 +90,11 @@ void sender::append(const wire::headers& header, std::span<const iovec> payload)
     std::memcpy(trailer.data() + header.pad_bytes, &sum, sizeof sum);
   }
   end.iov_len += wire::icrc_bytes;
+  if (route_.ring != nullptr) {
+    parts_ = 0;
+    bell_due_ |= route_.ring->write(packet);
+    return;
+  }
   ++packets_;
   train_bytes_ += packet_bytes;
   // Only the last packet of a train may be shorter.
@@ -97,6 +102,10 @@ void sender::append(const wire::headers& header, std::span<const iovec> payload)
 }
 
 void sender::flush() {
+  if (bell_due_) {
+    bell_due_ = false;
+    route_.ring->ring_bell();
+  }
   if (packets_ == 0) return;
   const int failure = route_.socket->send(route_.to, route_.to_bytes,
                                           std::span(scratch_.parts).first(parts_),
@@ -139,6 +148,10 @@ void sender::send_flat(std::span<const std::byte> datagram) {
     return;
   }
   const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()), .iov_len = datagram.size()};
+  if (route_.ring != nullptr) {
+    bell_due_ |= route_.ring->write({&whole, 1});
+    return;
+  }
   [[maybe_unused]] const int lost = route_.socket->send(route_.to, route_.to_bytes, {&whole, 1}, 0);
 }
 

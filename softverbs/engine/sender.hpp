@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <engine/endpoint.hpp>
+#include <engine/packet_ring.hpp>
 #include <net/address.hpp>
 #include <net/udp_socket.hpp>
 #include <sys/uio.h>
@@ -22,11 +23,17 @@ namespace softverbs::engine {
 struct route {
   wire::flow flow;
   std::shared_ptr<endpoint> in_process;     ///< the receiver, if it lives in this process
+  std::shared_ptr<ring_writer> ring;        ///< else the memory shared with its process
   const net::udp_socket* socket = nullptr;  ///< else the socket that sends
   sockaddr_storage to{};
   socklen_t to_bytes = 0;
   bool same_host = false;  ///< another softverbs process of this host, or this one
   bool with_icrc = true;
+
+  /// Whether a packet of that payload would not be lost here already.
+  [[nodiscard]] bool has_room(std::size_t payload) const {
+    return ring == nullptr || ring->has_room(payload + 64);
+  }
 };
 
 /// A packet that the fault plan keeps back until another one has overtaken it.
@@ -63,6 +70,7 @@ class sender {
   std::size_t segment_bytes_ = 0;
   std::size_t train_bytes_ = 0;
   std::size_t bytes_ = 0;
+  bool bell_due_ = false;
 };
 
 }  // namespace softverbs::engine

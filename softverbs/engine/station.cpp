@@ -9,11 +9,15 @@
 #include <utility>
 
 #include <base/log.hpp>
+#include <base/settings.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/well_known_port.hpp>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <wire/icrc.hpp>
 
@@ -28,6 +32,8 @@ constexpr auto standby_interval = 100us;
 constexpr auto prompt_interval = 50ms;
 // A busy socket is asked first; the others after this many polls.
 constexpr unsigned polls_between_looks = 32;
+// From one ring, before the user gets its completions and other rings their turn.
+constexpr std::size_t packets_per_turn = 32;
 
 /// Everything of this process; never destroyed, because threads may run until the very end.
 struct process_state {
@@ -65,6 +71,24 @@ process_state& process() {
 void forget_descriptor(int fd) {
   const std::unique_lock lock(process().mutex);
   std::erase(process().descriptors, fd);
+}
+
+/// A thread that runs for microseconds at a time asks for the shortest slice, so that it preempts
+/// users who spin. Kernels since 6.12 grant it to everybody; older ones ignore it.
+void ask_for_short_slices() {
+  // As in <linux/sched/types.h>, which cannot be included beside <sched.h>.
+  struct {
+    std::uint32_t size = 48;
+    std::uint32_t policy = SCHED_OTHER;
+    std::uint64_t flags = 0;
+    std::int32_t nice = ::getpriority(PRIO_PROCESS, 0);
+    std::uint32_t priority = 0;
+    std::uint64_t runtime_ns = 100'000;
+    std::uint64_t deadline_ns = 0;
+    std::uint64_t period_ns = 0;
+  } wanted;
+  static_assert(sizeof wanted == 48);
+  ::syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
 std::vector<net::address> own_addresses(const net::netdev& device) {
@@ -117,6 +141,7 @@ station::~station() {
       for (const auto& socket : lease->sockets()) {
         std::erase(process().descriptors, socket->fd());
       }
+      for (const auto& box : lease->mailboxes()) std::erase(process().descriptors, box->fd());
     }
   }
   well_known_.clear();
@@ -144,9 +169,10 @@ std::shared_ptr<endpoint> station::allocate_endpoint() {
     const std::unique_lock all(process().mutex);
     process().leases.emplace(lease->port(), lease.get());
     for (const auto& socket : lease->sockets()) process().descriptors.push_back(socket->fd());
+    for (const auto& box : lease->mailboxes()) process().descriptors.push_back(box->fd());
   }
-  for (const auto& socket : lease->sockets()) watch(*socket);
-  for (const auto& port : well_known_) port->add_lease(lease->port());
+  for (const auto& socket : lease->sockets()) watch(socket->fd(), source::socket, socket.get());
+  for (const auto& box : lease->mailboxes()) watch(box->fd(), source::letters, box.get());
   leases_.push_back(std::move(lease));
   return leases_.back()->allocate();
 }
@@ -173,79 +199,194 @@ int station::open_well_known_port(const net::address& own) {
     if (port->own_address() == own) return port->failure();
   }
   well_known_.push_back(std::make_unique<well_known_port>(*this, own));
-  for (const auto& lease : leases_) well_known_.back()->add_lease(lease->port());
   return well_known_.back()->failure();
 }
 
-void station::watch(const net::udp_socket& socket) {
-  epoll_event interest{.events = EPOLLIN, .data = {.ptr = const_cast<net::udp_socket*>(&socket)}};
-  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, socket.fd(), &interest);
+void station::watch(int fd, source what, const void* object) {
+  // Objects are aligned: the lowest bits of their addresses are free.
+  const auto marked = reinterpret_cast<std::uintptr_t>(object) | static_cast<std::uintptr_t>(what);
+  epoll_event interest{.events = EPOLLIN, .data = {.u64 = marked}};
+  // The well-known port is shared by processes: one of them is woken for a packet, not all.
+  if (what == source::well_known) interest.events |= EPOLLEXCLUSIVE;
+  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, fd, &interest);
 }
+
+namespace {
+
+/// Gives packets of one source to their queue pairs, and holds the lock of the last one as long as
+/// packets for it keep coming.
+class delivery {
+ public:
+  delivery(const net::address& source, std::uint16_t source_port, const net::address& destination,
+           std::uint16_t port, bool called_by_user)
+      : flow_{.source = source, .destination = destination, .source_port = source_port, .destination_port = port},
+        called_by_user_(called_by_user) {}
+  delivery(const delivery&) = delete;
+  delivery& operator=(const delivery&) = delete;
+  ~delivery() { finish(); }
+
+  void packet(std::span<const std::byte> datagram) {
+    const auto decoded = wire::decode(datagram);
+    if (!decoded) return;
+    // Zero stands for "not summed" between processes of one host; a real sum of zero is as good.
+    const auto sum = datagram.last<wire::icrc_bytes>();
+    if (std::ranges::any_of(sum, [](std::byte b) { return b != std::byte{0}; }) &&
+        !wire::icrc_holds(flow_, datagram)) {
+      return;
+    }
+    const auto qpn = decoded->header.destination_qpn;
+    if (receiver_ == nullptr || receiver_->qpn != qpn) {
+      finish();
+      if (qpn >> 8 != flow_.destination_port) return;
+      receiver_ = find_in_process(flow_.destination, qpn);
+      if (receiver_ == nullptr) return;
+      lock_ = std::unique_lock(receiver_->mutex);
+    }
+    if (receiver_->owner == nullptr) return;
+    receiver_->owner->receive({.packet = *decoded,
+                               .source = flow_.source,
+                               .destination = flow_.destination,
+                               .source_port = flow_.source_port,
+                               .came = inbound::way::same_host});
+  }
+
+ private:
+  void finish() {
+    if (lock_.owns_lock()) {
+      if (receiver_->owner != nullptr) receiver_->owner->after_receiving(called_by_user_);
+      lock_.unlock();
+    }
+    receiver_ = nullptr;
+  }
+
+  wire::flow flow_;
+  bool called_by_user_;
+  std::shared_ptr<endpoint> receiver_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace
 
 bool station::receive_from(const net::udp_socket& socket) {
   const auto trains = buffers_.receive(socket);
   for (const auto& train : trains) {
-    std::shared_ptr<endpoint> receiver;
-    std::unique_lock<std::mutex> lock;
-    const auto finish = [&] {
-      if (lock.owns_lock() && receiver->owner != nullptr) receiver->owner->after_receiving(called_by_user_);
-    };
+    delivery into(train.source, train.source_port, socket.own_address(), socket.port(), called_by_user_);
     for (auto rest = train.bytes; !rest.empty();) {
       const auto datagram = rest.first(std::min(rest.size(), train.segment_bytes));
       rest = rest.subspan(datagram.size());
-      const auto packet = wire::decode(datagram);
-      if (!packet) continue;
-      // Zero stands for "not summed" between processes of one host; a real sum of zero is as good.
-      const auto icrc = datagram.last<wire::icrc_bytes>();
-      if (std::ranges::any_of(icrc, [](std::byte b) { return b != std::byte{0}; })) {
-        const wire::flow flow{.source = train.source,
-                              .destination = socket.own_address(),
-                              .source_port = train.source_port,
-                              .destination_port = socket.port()};
-        if (!wire::icrc_holds(flow, datagram)) continue;
-      }
-      const auto qpn = packet->header.destination_qpn;
-      if (receiver == nullptr || receiver->qpn != qpn) {
-        finish();
-        if (lock.owns_lock()) lock.unlock();
-        receiver = nullptr;
-        {
-          const std::lock_guard leases(leases_mutex_);
-          for (const auto& lease : leases_) {
-            if (lease->port() == socket.port()) receiver = lease->find(qpn);
-          }
-        }
-        if (receiver == nullptr) continue;
-        lock = std::unique_lock(receiver->mutex);
-      }
-      if (receiver->owner == nullptr) continue;
-      receiver->owner->receive({.packet = *packet,
-                                .source = train.source,
-                                .destination = socket.own_address(),
-                                .source_port = train.source_port,
-                                .came = inbound::way::same_host});
+      into.packet(datagram);
     }
-    finish();
   }
   return !trains.empty();
 }
 
-bool station::receive_all() {
-  std::array<epoll_event, 16> ready{};
-  const int count = ::epoll_wait(sockets_epoll_, ready.data(), ready.size(), 0);
+bool station::receive_rings() {
   bool any = false;
-  for (int i = 0; i < count; ++i) {
-    auto* const source = ready[static_cast<std::size_t>(i)].data.ptr;
-    if (const auto* const watched = well_known_port::from_watch(source)) {
-      any |= watched->port->receive(*watched, buffers_);
+  for (std::size_t i = 0; i < neighbours_.size(); ++i) {
+    auto& each = neighbours_[i];
+    if (each.ring->has_packets()) {
+      delivery into(each.source, each.source_port, each.destination, each.destination_port, false);
+      any |= each.ring->read(packets_per_turn, [&](std::span<const std::byte> datagram) { into.packet(datagram); }) > 0;
+    }
+    if (!each.ring->is_good() || each.ring->is_finished()) forget_ring(i--);
+  }
+  return any;
+}
+
+void station::forget_ring(std::size_t index) {
+  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_DEL, neighbours_[index].ring->bell_fd(), nullptr);
+  neighbours_.erase(neighbours_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+bool station::prepare_rings_for_sleep() {
+  return std::ranges::all_of(neighbours_, [](const neighbour& each) { return each.ring->prepare_to_sleep(); });
+}
+
+bool station::receive_letters(const mailbox& box) {
+  std::array<std::byte, mailbox::letter_bytes> memory;
+  mailbox::letter letter;
+  bool any = false;
+  for (int i = 0; i < 64 && box.take(memory, letter); ++i) {
+    any = true;
+    if (letter.what == mailbox::letter::kind::packet) {
+      well_known_port::deliver(box.own_address(), letter.source, letter.source_port, letter.packet);
       continue;
     }
-    const auto* socket = static_cast<const net::udp_socket*>(source);
-    if (receive_from(*socket)) {
-      any = true;
-      busiest_ = socket;
+    auto ring = std::make_unique<ring_reader>(letter.memory_fd, letter.bell_fd);
+    if (!ring->is_good()) continue;
+    // A successor of the process that held the port before.
+    for (std::size_t old = 0; old < neighbours_.size(); ++old) {
+      const auto& each = neighbours_[old];
+      if (each.source == letter.source && each.source_port == letter.source_port && each.destination_port == box.port() && !each.ring->has_packets()) forget_ring(old--);
+    }
+    watch(ring->bell_fd(), source::bell, ring.get());
+    neighbours_.push_back({.ring = std::move(ring),
+                           .source = letter.source,
+                           .destination = box.own_address(),
+                           .source_port = letter.source_port,
+                           .destination_port = box.port()});
+  }
+  return any;
+}
+
+std::shared_ptr<ring_writer> station::ring_to(std::uint32_t qpn, const net::address& own,
+                                              const net::address& to, std::uint16_t to_port) {
+  if (!settings::get().shared_memory) return nullptr;
+  const ring_key key{.own = own, .to = to, .port = static_cast<std::uint16_t>(qpn >> 8), .to_port = to_port};
+  const std::lock_guard lock(rings_mutex_);
+  auto& known = rings_[key];
+  if (auto ring = known.lock(); ring != nullptr && !ring->is_orphaned()) return ring;
+  const mailbox* box = nullptr;
+  {
+    const std::lock_guard leases(leases_mutex_);
+    for (const auto& lease : leases_) {
+      if (lease->port() == key.port) box = lease->mailbox_of(own);
     }
   }
+  if (box == nullptr) return nullptr;
+  auto ring = ring_writer::create();
+  if (ring == nullptr || !box->send_ring(to, to_port, *ring)) return nullptr;
+  ring->handed_over();
+  known = ring;
+  return ring;
+}
+
+bool station::receive_all() {
+  bool any = receive_rings();
+  std::array<epoll_event, 16> ready{};
+  const int count = ::epoll_wait(sockets_epoll_, ready.data(), ready.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    const auto marked = ready[static_cast<std::size_t>(i)].data.u64;
+    auto* const object = reinterpret_cast<void*>(marked & ~std::uintptr_t{3});
+    switch (static_cast<source>(marked & 3)) {
+      case source::socket: {
+        const auto* socket = static_cast<const net::udp_socket*>(object);
+        if (receive_from(*socket)) {
+          any = true;
+          busiest_ = socket;
+        }
+        break;
+      }
+      case source::well_known: {
+        const auto& watched = *static_cast<const well_known_port::watched*>(object);
+        any |= watched.port->receive(watched, buffers_);
+        break;
+      }
+      case source::letters:
+        any |= receive_letters(*static_cast<const mailbox*>(object));
+        break;
+      case source::bell:
+        // Bells are for the station's thread: a user who answered one would leave it asleep with its
+        // neighbours believing that it is awake.
+        if (called_by_user_) break;
+        // The ring may have been forgotten in this very round.
+        for (const auto& each : neighbours_) {
+          if (each.ring.get() == object) each.ring->awake();
+        }
+        break;
+    }
+  }
+  any |= receive_rings();
   return any;
 }
 
@@ -268,10 +409,10 @@ void station::poll() {
   if (!receiving.owns_lock()) return;
   called_by_user_ = true;
   if (!acknowledgements_.empty()) send_deferred_acknowledgements();
-  if (busiest_ == nullptr || ++polls_since_look_ >= polls_between_looks) {
+  if (++polls_since_look_ >= polls_between_looks) {
     polls_since_look_ = 0;
     receive_all();
-  } else {
+  } else if (!receive_rings() && busiest_ != nullptr) {
     receive_from(*busiest_);
   }
   called_by_user_ = false;
@@ -335,6 +476,7 @@ void station::set_standby(bool standby) {
 }
 
 void station::work() {
+  ask_for_short_slices();
   std::uint64_t polls_seen = 0;
   auto prompt_until = time_point::min();
   while (!stopping_) {
@@ -343,7 +485,13 @@ void station::work() {
     auto until = run_timers();
     const bool standby = standby_.load(std::memory_order_relaxed);
     const auto now = clock::now();
-    if (standby) until = std::min(until, now + standby_interval);
+    if (standby) {
+      until = std::min(until, now + standby_interval);
+    } else if (const std::unique_lock receiving(receiving_, std::try_to_lock); !receiving.owns_lock()) {
+      until = std::min(until, now + standby_interval);
+    } else if (!prepare_rings_for_sleep()) {
+      until = now;
+    }
     thread_sleeps_until_ = until.time_since_epoch().count();
 
     std::array<epoll_event, 2> ready{};

@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,8 @@
 
 #include <engine/clock.hpp>
 #include <engine/endpoint.hpp>
+#include <engine/mailbox.hpp>
+#include <engine/packet_ring.hpp>
 #include <net/netdev.hpp>
 #include <net/udp_socket.hpp>
 
@@ -47,6 +50,10 @@ class port_lease {
     return sockets_;
   }
   [[nodiscard]] const net::udp_socket* socket_of(const net::address& own) const noexcept;
+  [[nodiscard]] const std::vector<std::unique_ptr<mailbox>>& mailboxes() const noexcept {
+    return mailboxes_;
+  }
+  [[nodiscard]] const mailbox* mailbox_of(const net::address& own) const noexcept;
 
   /// Null if all numbers are taken. Numbers are not used again before all the others were.
   [[nodiscard]] std::shared_ptr<endpoint> allocate();
@@ -58,6 +65,7 @@ class port_lease {
 
   std::uint16_t port_ = 0;
   std::vector<std::unique_ptr<net::udp_socket>> sockets_;
+  std::vector<std::unique_ptr<mailbox>> mailboxes_;
   mutable std::mutex mutex_;
   std::array<std::shared_ptr<endpoint>, numbers> endpoints_;
   unsigned next_ = 0;
@@ -80,6 +88,11 @@ class station : public std::enable_shared_from_this<station> {
   void release_endpoint(std::uint32_t qpn);
   /// The socket through which the queue pair sends from this address; null if it has none.
   [[nodiscard]] const net::udp_socket* socket_of(std::uint32_t qpn, const net::address& own) const;
+
+  /// The ring through which the queue pair's packets reach the process that holds that address and
+  /// port; null if they have to go through sockets.
+  [[nodiscard]] std::shared_ptr<ring_writer> ring_to(std::uint32_t qpn, const net::address& own,
+                                                     const net::address& to, std::uint16_t to_port);
 
   /// Makes sure that packets from other hosts reach this process; 0 or an errno.
   [[nodiscard]] int open_well_known_port(const net::address& own);
@@ -109,11 +122,35 @@ class station : public std::enable_shared_from_this<station> {
   /// All with the receiving lock held.
   bool receive_all();
   bool receive_from(const net::udp_socket& socket);
+  bool receive_rings();
+  bool receive_letters(const mailbox& box);
+  void forget_ring(std::size_t index);
+  /// False if packets came in meanwhile.
+  bool prepare_rings_for_sleep();
   void send_deferred_acknowledgements();
-  void watch(const net::udp_socket& socket);
+
+  /// What stands behind a descriptor in `sockets_epoll_`.
+  enum class source : std::uint8_t { socket, well_known, letters, bell };
+  void watch(int fd, source what, const void* object);
   void set_standby(bool standby);
 
   friend class well_known_port;
+
+  /// A ring that a neighbour writes to.
+  struct neighbour {
+    std::unique_ptr<ring_reader> ring;
+    net::address source;
+    net::address destination;
+    std::uint16_t source_port = 0;
+    std::uint16_t destination_port = 0;
+  };
+  struct ring_key {
+    net::address own;
+    net::address to;
+    std::uint16_t port = 0;
+    std::uint16_t to_port = 0;
+    friend auto operator<=>(const ring_key&, const ring_key&) = default;
+  };
 
   net::netdev device_;
   mutable std::mutex leases_mutex_;
@@ -124,11 +161,15 @@ class station : public std::enable_shared_from_this<station> {
   net::receive_buffers buffers_;
   const net::udp_socket* busiest_ = nullptr;  ///< where the last packets came from
   unsigned polls_since_look_ = 0;
+  std::vector<neighbour> neighbours_;
   std::vector<std::shared_ptr<endpoint>> acknowledgements_;
   bool called_by_user_ = false;
   int sockets_epoll_ = -1;
   int outer_epoll_ = -1;
   int wake_fd_ = -1;
+
+  std::mutex rings_mutex_;
+  std::map<ring_key, std::weak_ptr<ring_writer>> rings_;
 
   std::atomic<std::uint64_t> polls_ = 0;
   std::atomic<bool> standby_ = false;

@@ -35,29 +35,24 @@ class well_known_port {
   [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
   /// 0, or the errno with which the port could not be had.
   [[nodiscard]] int failure() const noexcept { return failure_; }
-  /// Receives what other processes hand on for the queue pairs of this lease.
-  void add_lease(std::uint16_t port);
-
-  /// What epoll says is ready, if it is one of ours, and null if it is a plain socket.
+  /// One of its descriptors, as epoll names it.
   struct watched {
     well_known_port* port = nullptr;
     int fd = -1;
-    enum class kind : std::uint8_t { packets, newcomers, handed_on } what = kind::packets;
+    enum class kind : std::uint8_t { packets, newcomers } what = kind::packets;
   };
-  [[nodiscard]] static watched* from_watch(void* pointer) noexcept;
   /// With the station's receiving lock held.
   bool receive(const watched& source, net::receive_buffers& buffers);
+
+  /// Gives a packet that came through the well-known port to a queue pair of this process.
+  static void deliver(const net::address& own, const net::address& source,
+                      std::uint16_t source_port, std::span<const std::byte> datagram);
 
  private:
   bool bind_first();
   bool join_others();
   void watch(int fd, watched::kind what);
   void greet_newcomer();
-  bool receive_handed_on(int fd);
-  void hand_on(const net::receive_buffers::train& train, std::span<const std::byte> datagram,
-               std::uint16_t to_port) const;
-  void deliver(const net::address& source, std::uint16_t source_port,
-               std::span<const std::byte> datagram);
 
   station& station_;
   net::address own_;

@@ -1,0 +1,134 @@
+#include <engine/mailbox.hpp>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include <base/settings.hpp>
+#include <engine/abstract_name.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace softverbs::engine {
+namespace {
+
+/// In front of every letter.
+struct envelope {
+  net::address source{};
+  std::uint16_t source_port = 0;
+  std::uint16_t kind = 0;
+};
+
+abstract_name name_of(const net::address& address, std::uint16_t port) {
+  return abstract_name(fmt::format("softverbs/{}/{}", address.text(), port));
+}
+
+void take_descriptors(msghdr& message, mailbox::letter& out) {
+  for (auto* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+    std::array<int, 2> fds{-1, -1};
+    std::memcpy(fds.data(), CMSG_DATA(each),
+                std::min<std::size_t>(sizeof fds, each->cmsg_len - CMSG_LEN(0)));
+    out.memory_fd = fds[0];
+    out.bell_fd = fds[1];
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<mailbox> mailbox::open(const net::address& own, std::uint16_t port) {
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return nullptr;
+  const auto name = name_of(own, port);
+  if (::bind(fd, name.get(), name.bytes) != 0) {
+    const int failure = errno;
+    ::close(fd);
+    errno = failure;
+    return nullptr;
+  }
+  const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  return std::unique_ptr<mailbox>(new mailbox(fd, own, port));
+}
+
+mailbox::~mailbox() { ::close(fd_); }
+
+bool mailbox::take(std::span<std::byte> memory, letter& out) const {
+  for (;;) {
+    out = {};
+    abstract_name sender;
+    iovec part{.iov_base = memory.data(), .iov_len = memory.size()};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(2 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_name = &sender.name;
+    message.msg_namelen = sizeof sender.name;
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const auto bytes = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (bytes < 0) return false;
+    take_descriptors(message, out);
+    sender.bytes = message.msg_namelen;
+    envelope cover;
+    if (bytes >= static_cast<ssize_t>(sizeof cover)) {
+      std::memcpy(&cover, memory.data(), sizeof cover);
+      out.source = cover.source;
+      out.source_port = cover.source_port;
+      out.what = static_cast<letter::kind>(cover.kind);
+      out.packet = memory.subspan(sizeof cover, static_cast<std::size_t>(bytes) - sizeof cover);
+      if (out.what == letter::kind::packet && out.memory_fd < 0) return true;
+      // A ring speaks for an address and a port: only their holder can have sent it.
+      const auto claimed = name_of(cover.source, cover.source_port);
+      if (out.what == letter::kind::ring && out.bell_fd >= 0 && claimed == sender) return true;
+    }
+    if (out.memory_fd >= 0) ::close(out.memory_fd);
+    if (out.bell_fd >= 0) ::close(out.bell_fd);
+  }
+}
+
+bool mailbox::send_ring(const net::address& to, std::uint16_t to_port, const ring_writer& ring) const {
+  envelope cover{.source = own_,
+                 .source_port = port_,
+                 .kind = static_cast<std::uint16_t>(letter::kind::ring)};
+  iovec part{.iov_base = &cover, .iov_len = sizeof cover};
+  const std::array<int, 2> fds{ring.memory_fd(), ring.bell_fd()};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof fds)> control{};
+  auto name = name_of(to, to_port);
+  msghdr message{};
+  message.msg_name = &name.name;
+  message.msg_namelen = name.bytes;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
+  return ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+void mailbox::hand_on(int socket, const net::address& own, std::uint16_t to_port,
+                      const net::address& source, std::uint16_t source_port,
+                      std::span<const std::byte> packet) {
+  envelope cover{.source = source,
+                 .source_port = source_port,
+                 .kind = static_cast<std::uint16_t>(letter::kind::packet)};
+  std::array<iovec, 2> parts{
+      {{.iov_base = &cover, .iov_len = sizeof cover},
+       {.iov_base = const_cast<std::byte*>(packet.data()), .iov_len = packet.size()}}};
+  auto name = name_of(own, to_port);
+  msghdr message{};
+  message.msg_name = &name.name;
+  message.msg_namelen = name.bytes;
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  [[maybe_unused]] const auto sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace softverbs::engine

@@ -1,0 +1,62 @@
+// How processes of one host hand things to each other: an abstract AF_UNIX datagram socket for each
+// address and port that a process holds. The name belongs to the one network namespace, nobody else
+// can bind it, and it vanishes with its owner; the kernel tells the receiver the name of the sender.
+//
+// Two kinds of letters come: a packet that reached the well-known port in another process, and the
+// memory of a packet ring that a neighbour will write to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <engine/packet_ring.hpp>
+#include <net/address.hpp>
+
+namespace softverbs::engine {
+
+class mailbox {
+ public:
+  /// Null with errno.
+  [[nodiscard]] static std::unique_ptr<mailbox> open(const net::address& own, std::uint16_t port);
+  mailbox(const mailbox&) = delete;
+  mailbox& operator=(const mailbox&) = delete;
+  ~mailbox();
+
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+  /// A letter, as it lies in `memory`.
+  struct letter {
+    enum class kind : std::uint8_t { packet, ring } what = kind::packet;
+    net::address source;
+    std::uint16_t source_port = 0;
+    std::span<const std::byte> packet;
+    int memory_fd = -1;  ///< of a ring; the receiver's to close
+    int bell_fd = -1;
+  };
+  static constexpr std::size_t letter_bytes = 16384;  // no RoCE packet is longer
+  /// False if there is none. Letters that make no sense are thrown away.
+  [[nodiscard]] bool take(std::span<std::byte> memory, letter& out) const;
+
+  /// Sends the ring to the process that holds the address and port; false if nobody does.
+  [[nodiscard]] bool send_ring(const net::address& to, std::uint16_t to_port,
+                               const ring_writer& ring) const;
+
+  /// For a packet that came through the well-known port of `own` and belongs to the process that
+  /// holds `to_port`. Lost if nobody does or its box is full.
+  static void hand_on(int socket, const net::address& own, std::uint16_t to_port,
+                      const net::address& source, std::uint16_t source_port,
+                      std::span<const std::byte> packet);
+
+ private:
+  mailbox(int fd, const net::address& own, std::uint16_t port) : fd_(fd), own_(own), port_(port) {}
+
+  int fd_;
+  net::address own_;
+  std::uint16_t port_;
+};
+
+}  // namespace softverbs::engine
