@@ -26,8 +26,12 @@ def run(
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
+    on_start: Callable[[Callable[[], None]], None] | None = None,
 ) -> int:
-    """Returns the exit status; `on_line` sees every line of output as it comes."""
+    """Returns the exit status.
+
+    `on_line` sees every line of output as it comes; `on_start` is given a function that ends the program.
+    """
     if _stopped.is_set():
         raise InterruptedError(f"not started, because everything is being stopped: {command[0]}")
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -43,6 +47,8 @@ def run(
         start_new_session=True,
     )
     _running.add(process)
+    if on_start:
+        on_start(lambda: _kill(process))
     timed_out = threading.Event()
 
     def give_up() -> None:

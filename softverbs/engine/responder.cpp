@@ -190,6 +190,13 @@ bool responder::sequence_is_good(const wire::packet& packet) const {
 
 void responder::accept(const inbound& in) {
   const auto op = in.packet.header.op;
+  remote_pd_ = qp_.made.pd;
+  if (qp_.made.type == IBV_QPT_XRC_RECV) {
+    // Annex A14: an XRC target has no protection domain of its own; it borrows that of the shared
+    // receive queue that the packet names.
+    srq_directory::of_process().with(qp_.made.domain, in.packet.header.xrc_srqn,
+                                     [&](shared_receive_queue& srq) { remote_pd_ = srq.pd; });
+  }
   if (is_send(op)) {
     receive_send(in.packet);
   } else if (is_write(op)) {
@@ -240,11 +247,13 @@ void responder::on_duplicate(const wire::headers& header) {
 bool responder::need_receive(const wire::headers& header) {
   if (have_receive_) return true;
   receive_cq_ = qp_.made.receive_cq;
+  receive_pd_ = qp_.made.srq != nullptr ? qp_.made.srq->pd : qp_.made.pd;
   if (qp_.made.type == IBV_QPT_XRC_RECV) {
     bool known = srq_directory::of_process().with(qp_.made.domain, header.xrc_srqn,
                                                   [&](shared_receive_queue& srq) {
                                                     have_receive_ = srq.take(receive_);
                                                     receive_cq_ = srq.cq;
+                                                    receive_pd_ = srq.pd;
                                                   });
     if (!known) {
       reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -272,7 +281,7 @@ ibv_wc_status responder::scatter(std::span<const std::byte> bytes, std::uint64_t
     }
     const auto here = std::min<std::uint64_t>(bytes.size(), element.length - offset);
     auto* const into = memory.locate({.key = element.lkey,
-                                      .pd = qp_.made.srq != nullptr ? qp_.made.srq->pd : qp_.made.pd,
+                                      .pd = receive_pd_,
                                       .address = element.addr + offset,
                                       .bytes = here,
                                       .access = IBV_ACCESS_LOCAL_WRITE});
@@ -307,7 +316,7 @@ void responder::receive_send(const wire::packet& packet) {
   received_ += packet.payload.size();
   if (ends_message(header.op)) {
     if (has_invalidate(header.op) &&
-        !qp_.context.memory.invalidate(header.invalidate_rkey, qp_.made.pd, qp_.where->qpn)) {
+        !qp_.context.memory.invalidate(header.invalidate_rkey, remote_pd_, qp_.where->qpn)) {
       reject(wire::nak::remote_access, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
       return;
     }
@@ -352,7 +361,7 @@ void responder::receive_write(const wire::packet& packet) {
       // The whole rest is checked with each packet: the first one decides about the message, and a
       // region that goes away in between stops it.
       into = memory.locate({.key = write_rkey_,
-                            .pd = qp_.made.pd,
+                            .pd = remote_pd_,
                             .address = write_address_,
                             .bytes = write_left_,
                             .access = IBV_ACCESS_REMOTE_WRITE,
@@ -379,7 +388,7 @@ void responder::receive_write(const wire::packet& packet) {
     }
     const memory_table::use memory(qp_.context.memory);
     into = memory.locate({.key = write_rkey_,
-                          .pd = qp_.made.pd,
+                          .pd = remote_pd_,
                           .address = write_address_,
                           .bytes = write_left_,
                           .access = IBV_ACCESS_REMOTE_WRITE,
@@ -429,7 +438,7 @@ void responder::receive_read(const wire::headers& header) {
   if (good && header.dma_length != 0) {
     const memory_table::use memory(qp_.context.memory);
     good = memory.locate({.key = header.rkey,
-                          .pd = qp_.made.pd,
+                          .pd = remote_pd_,
                           .address = header.remote_address,
                           .bytes = header.dma_length,
                           .access = IBV_ACCESS_REMOTE_READ,
@@ -450,6 +459,7 @@ void responder::receive_read(const wire::headers& header) {
               .address = header.remote_address,
               .rkey = header.rkey,
               .bytes = header.dma_length,
+              .pd = remote_pd_,
               .msn = msn_};
   answer_due_ = false;  // the response acknowledges everything before it
   answers_.push_back(next);
@@ -468,7 +478,7 @@ void responder::receive_atomic(const wire::headers& header) {
   if (allowed) {
     const memory_table::use memory(qp_.context.memory);
     auto* const target = memory.locate({.key = header.rkey,
-                                        .pd = qp_.made.pd,
+                                        .pd = remote_pd_,
                                         .address = header.remote_address,
                                         .bytes = sizeof(std::uint64_t),
                                         .access = IBV_ACCESS_REMOTE_ATOMIC,
@@ -592,7 +602,7 @@ bool responder::pump() {
       iovec payload{};
       if (bytes != 0) {
         payload = {.iov_base = memory.locate({.key = next.rkey,
-                                              .pd = qp_.made.pd,
+                                              .pd = next.pd,
                                               .address = next.address + offset,
                                               .bytes = bytes,
                                               .access = IBV_ACCESS_REMOTE_READ,

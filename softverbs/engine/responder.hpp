@@ -45,6 +45,7 @@ class responder {
     std::uint64_t address = 0;
     std::uint32_t rkey = 0;
     std::uint32_t bytes = 0;
+    const ibv_pd* pd = nullptr;
     std::uint64_t original = 0;
     std::uint32_t sent = 0;  ///< packets
     std::uint32_t msn = 0;
@@ -87,6 +88,8 @@ class responder {
   bool have_receive_ = false;
   receive_work receive_;
   completion_queue* receive_cq_ = nullptr;
+  const ibv_pd* receive_pd_ = nullptr;
+  const ibv_pd* remote_pd_ = nullptr;  ///< that regions named by the packet must belong to
   std::uint64_t received_ = 0;
   std::uint64_t write_address_ = 0;
   std::uint64_t write_left_ = 0;
