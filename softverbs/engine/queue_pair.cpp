@@ -251,6 +251,9 @@ void queue_pair::flush() {
 void queue_pair::complete_send(const send_work& work, ibv_wc_status status) {
   const bool wanted = made.signal_all || (work.flags & IBV_SEND_SIGNALED) != 0;
   if (status == IBV_WC_SUCCESS && !wanted) return;
+  if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR) {
+    log(log_level::info, "queue pair {:#x} towards {:#x}: send request {:#x} failed with status {}", where->qpn, attributes.dest_qp_num, work.wr_id, static_cast<int>(status));
+  }
   ibv_wc wc{};
   wc.wr_id = work.wr_id;
   wc.status = status;

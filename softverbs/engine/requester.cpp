@@ -22,6 +22,10 @@ constexpr std::size_t largest_read_bytes = 64 * 1024;
 // How long a sender without acknowledgements waits for the receiver's flow control.
 constexpr auto flow_control_patience = std::chrono::milliseconds(100);
 
+// When the end of a burst is lost, no later packet makes the peer complain, and the timeout of the
+// queue pair may be long. So what is not acknowledged is sent again after this time already, and
+// then after twice the time, and so on: a repetition does no harm. Only the timeout counts as a retry.
+constexpr auto first_probe = std::chrono::milliseconds(1);
 // How soon a full ring is looked at again.
 constexpr auto time_to_read = std::chrono::microseconds(100);
 
@@ -108,7 +112,7 @@ void requester::reset(std::uint32_t first_psn) {
   since_ack_request_ = 0;
   retries_left_ = qp_.attributes.retry_cnt;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
-  retransmit_at_ = never;
+  stop_timers();
   rnr_until_ = time_point::min();
   room_at_ = never;
 }
@@ -125,7 +129,7 @@ clock::duration requester::acknowledge_timeout() const {
 }
 
 time_point requester::next_deadline() const {
-  auto earliest = retransmit_at_;
+  auto earliest = std::min(retransmit_at_, probe_at_);
   if (rnr_until_ != time_point::min()) earliest = std::min(earliest, rnr_until_);
   earliest = std::min(earliest, room_at_);
   return earliest;
@@ -222,9 +226,7 @@ bool requester::pump_reliable() {
     }
   }
   highest_ = std::max(highest_, next_);
-  if (next_ != unacknowledged_ && retransmit_at_ == never && qp_.attributes.timeout != 0) {
-    retransmit_at_ = clock::now() + acknowledge_timeout();
-  }
+  if (next_ != unacknowledged_ && probe_at_ == never) start_timers();
   complete_local_work();
   // A request that cannot be sent fails when all before it are complete.
   if (!qp_.sends.is_empty()) {
@@ -329,12 +331,23 @@ void requester::send_atomic(sender& out, const send_work& work) {
 
 // --- answers ---------------------------------------------------------------------------------
 
+void requester::start_timers() {
+  const auto now = clock::now();
+  if (qp_.attributes.timeout != 0) retransmit_at_ = now + acknowledge_timeout();
+  probe_after_ = first_probe;
+  probe_at_ = now + probe_after_;
+}
+
+void requester::stop_timers() { retransmit_at_ = probe_at_ = never; }
+
 void requester::progress_made() {
   retries_left_ = qp_.attributes.retry_cnt;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
-  retransmit_at_ = next_ != unacknowledged_ && qp_.attributes.timeout != 0
-                       ? clock::now() + acknowledge_timeout()
-                       : never;
+  if (next_ != unacknowledged_) {
+    start_timers();
+  } else {
+    stop_timers();
+  }
 }
 
 void requester::complete_oldest(ibv_wc_status status) {
@@ -391,7 +404,6 @@ void requester::go_back_to(std::uint64_t psn) {
   }
   std::erase_if(reads_, [psn](const outstanding_read& each) { return each.last >= psn; });
   since_ack_request_ = 0;
-  retransmit_at_ = never;
 }
 
 void requester::retry_from(std::uint64_t psn) {
@@ -401,7 +413,12 @@ void requester::retry_from(std::uint64_t psn) {
   }
   // 7 is not special here (unlike rnr_retry): it is the most that three bits hold.
   --retries_left_;
-  window_ = std::max(window_ / 2, qp_.mtu());
+  stop_timers();
+  lost_some(psn);
+}
+
+void requester::lost_some(std::uint64_t psn) {
+  window_ = std::max(window_ / 2, 2 * qp_.mtu());
   go_back_to(psn);
 }
 
@@ -439,6 +456,7 @@ void requester::on_acknowledge(const wire::headers& header) {
       }
       --rnr_retries_left_;
     }
+    stop_timers();
     go_back_to(psn);
     rnr_until_ = clock::now() +
                  std::chrono::microseconds(10) * rnr_timer_units[header.syndrome & 0x1f];
@@ -545,13 +563,21 @@ void requester::on_atomic_acknowledge(const wire::headers& header) {
 void requester::on_timer(time_point now) {
   if (rnr_until_ != time_point::min() && now >= rnr_until_) rnr_until_ = time_point::min();
   if (now >= room_at_) room_at_ = never;
-  if (now < retransmit_at_) return;
-  retransmit_at_ = never;
-  if (unacknowledged_ == next_) return;
-  if (is_reliable()) {
-    retry_from(unacknowledged_);
-  } else {
-    unacknowledged_ = next_;  // the receiver does not answer: go on without it
+  if (unacknowledged_ == next_) {
+    stop_timers();
+    return;
+  }
+  if (now >= retransmit_at_) {
+    stop_timers();
+    if (is_reliable()) {
+      retry_from(unacknowledged_);
+    } else {
+      unacknowledged_ = next_;  // the receiver does not answer: go on without it
+    }
+  } else if (now >= probe_at_ && is_reliable()) {
+    probe_after_ *= 2;
+    probe_at_ = now + probe_after_;
+    lost_some(unacknowledged_);
   }
 }
 

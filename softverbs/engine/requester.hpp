@@ -72,6 +72,9 @@ class requester {
   void progress_made();
   void go_back_to(std::uint64_t psn);
   void retry_from(std::uint64_t psn);
+  void lost_some(std::uint64_t psn);
+  void start_timers();
+  void stop_timers();
   void fail_oldest(ibv_wc_status status);
   void fail_at(std::uint64_t psn, ibv_wc_status status);
   [[nodiscard]] clock::duration acknowledge_timeout() const;
@@ -91,6 +94,8 @@ class requester {
   unsigned retries_left_ = 0;
   unsigned rnr_retries_left_ = 0;
   time_point retransmit_at_ = never;
+  time_point probe_at_ = never;
+  clock::duration probe_after_{};
   time_point rnr_until_ = time_point::min();
   time_point room_at_ = never;  ///< when a full ring may have room again
 };

@@ -213,7 +213,9 @@ void responder::on_duplicate(const wire::headers& header) {
   // from memory.
   const bool is_atomic = header.op == operation::compare_swap || header.op == operation::fetch_add;
   if (header.op != operation::read_request && !is_atomic) {
-    if (header.ack_request && !refused_) acknowledge();
+    // A refusal that is about to be sent acknowledges as much.
+    const bool refusing = answer_due_ && due_syndrome_ != wire::syndrome_ack;
+    if (header.ack_request && !refusing) acknowledge();
     return;
   }
   const auto kept = std::ranges::find_if(resources_, [&](const answer& each) {
