@@ -108,6 +108,7 @@ void requester::reset(std::uint32_t first_psn) {
   unacknowledged_ = next_ = highest_ = assigned_ = psn_origin + (first_psn & wire::psn_mask);
   cursor_ = qp_.sends.tail();
   reads_.clear();
+  asked_again_ = 0;
   window_ = first_window;
   since_ack_request_ = 0;
   retries_left_ = qp_.attributes.retry_cnt;
@@ -288,10 +289,9 @@ bool requester::send_some(sender& out, send_work& work, std::uint64_t index,
 void requester::send_read_request(sender& out, const send_work& work) {
   const auto mtu = qp_.mtu();
   const auto offset = (next_ - work.first_psn) * mtu;
-  // A whole number of packets, at most what the window leaves.
-  const auto room = window_ - std::min<std::size_t>(window_ - mtu, (next_ - unacknowledged_) * mtu);
-  const auto limit = std::max<std::size_t>(std::min(room, largest_read_bytes) / mtu, 1) * mtu;
-  const auto bytes = std::min<std::uint64_t>(limit, work.bytes - offset);
+  // Pieces have fixed ends: what is asked for again never reaches beyond what the responder knows.
+  const auto piece_end = (offset / largest_read_bytes + 1) * largest_read_bytes;
+  const auto bytes = std::min<std::uint64_t>(piece_end, work.bytes) - offset;
   wire::headers header{.service = qp_.service(),
                        .op = operation::read_request,
                        .ack_request = true,
@@ -417,6 +417,13 @@ void requester::retry_from(std::uint64_t psn) {
   lost_some(psn);
 }
 
+void requester::answer_was_lost() {
+  // The answers behind the lost one are still coming in, and each of them says the same.
+  if (asked_again_ == unacknowledged_) return;
+  asked_again_ = unacknowledged_;
+  retry_from(unacknowledged_);
+}
+
 void requester::lost_some(std::uint64_t psn) {
   window_ = std::max(window_ / 2, 2 * qp_.mtu());
   go_back_to(psn);
@@ -441,11 +448,11 @@ void requester::on_acknowledge(const wire::headers& header) {
     if (wire::is_ack(header.syndrome) || psn != highest_) return;
   }
   if (wire::is_ack(header.syndrome)) {
-    if (!acknowledge_through(psn)) retry_from(unacknowledged_);
+    if (!acknowledge_through(psn)) answer_was_lost();
     return;
   }
   if (!acknowledge_through(psn - 1)) {
-    retry_from(unacknowledged_);
+    answer_was_lost();
     return;
   }
   if (wire::is_rnr(header.syndrome)) {
@@ -483,7 +490,7 @@ void requester::on_read_response(const wire::packet& response) {
   const auto psn = extend(response.header.psn);
   if (psn < unacknowledged_ || psn >= next_) return;
   if (psn > unacknowledged_ && !acknowledge_through(psn - 1)) {
-    retry_from(unacknowledged_);  // an earlier answer was lost
+    answer_was_lost();
     return;
   }
   if (qp_.sends.is_empty()) return;
@@ -528,7 +535,7 @@ void requester::on_atomic_acknowledge(const wire::headers& header) {
   const auto psn = extend(header.psn);
   if (psn < unacknowledged_ || psn >= next_) return;
   if (psn > unacknowledged_ && !acknowledge_through(psn - 1)) {
-    retry_from(unacknowledged_);
+    answer_was_lost();
     return;
   }
   if (qp_.sends.is_empty()) return;

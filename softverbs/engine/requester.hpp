@@ -72,6 +72,7 @@ class requester {
   void progress_made();
   void go_back_to(std::uint64_t psn);
   void retry_from(std::uint64_t psn);
+  void answer_was_lost();
   void lost_some(std::uint64_t psn);
   void start_timers();
   void stop_timers();
@@ -86,6 +87,8 @@ class requester {
   std::uint64_t assigned_ = 0;        ///< the first PSN that no request has
   std::uint64_t cursor_ = 0;          ///< index of the request that `next_` belongs to
   std::deque<outstanding_read> reads_;  ///< read requests and atomics without their answer
+
+  std::uint64_t asked_again_ = 0;  ///< the PSN whose answer was found missing
 
   // Pacing: bytes that may be under way. Grows with every acknowledgement, shrinks with every loss.
   std::size_t window_ = 0;
