@@ -50,6 +50,8 @@ def _wants_check(request: Request, check: Check) -> bool:
     if request.quick and not check.cheap:
         return False
     selection = request.selection
+    if check.thorough and not request.full and not selection.words:
+        return False
     return selection.covers(check.suite) or selection.names_case_of(check.suite)
 
 

@@ -25,6 +25,7 @@ class Check:
     name: str
     run: Callable[[Wanted], Iterable[Finding]]
     cheap: bool = False
+    thorough: bool = False  # in ./test --full alone, or when asked for by name
 
     @property
     def suite(self) -> str:

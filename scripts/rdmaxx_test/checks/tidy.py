@@ -8,7 +8,7 @@ the last build of the preset `clang`.
 import json
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +34,25 @@ class Unit:
         return repository.relative(self.source)
 
     @property
+    def is_test(self) -> bool:
+        return self.name.startswith("tests/")
+
+    @property
     def object_file(self) -> str:
         return re.search(r" -o (\S+)", self.command)[1]
 
 
 def run(wanted: Wanted) -> Iterable[Finding]:
+    """What users get: the libraries, the tool, the examples, the benchmarks."""
+    yield from _run(lambda unit: wanted(unit.name) and not unit.is_test)
+
+
+def run_on_tests(wanted: Wanted) -> Iterable[Finding]:
+    """Most of the files, and of the time."""
+    yield from _run(lambda unit: wanted(unit.name) and unit.is_test)
+
+
+def _run(chosen: Callable[[Unit], bool]) -> Iterable[Finding]:
     try:
         presets.build(PRESET, keep_going=True)
     except presets.BuildFailure as failure:
@@ -46,7 +60,7 @@ def run(wanted: Wanted) -> Iterable[Finding]:
     version = subprocess.run([CLANG_TIDY, "--version"], capture_output=True, text=True, check=True).stdout
     configuration = key_of(version, *_configurations())
     headers = _included_headers()
-    units = [unit for unit in _units() if wanted(unit.name)]
+    units = [unit for unit in _units() if chosen(unit)]
     messages: dict[str, None] = {}  # in order, each once: a header's are found in every file that includes it
     with ThreadPoolExecutor(AT_ONCE) as pool:
         verdicts = pool.map(lambda unit: _verdict(unit, configuration, headers), units)
