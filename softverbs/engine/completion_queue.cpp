@@ -39,8 +39,8 @@ bool completion_queue::push(const ibv_wc& wc, bool solicited) {
   }
   ++head_;
   queued_.store(head_ - tail_, std::memory_order_release);
-  const bool counts = armed_ == arming::any || (armed_ == arming::solicited &&
-                                                (solicited || wc.status != IBV_WC_SUCCESS));
+  const bool counts = armed_ == arming::any ||
+                      (armed_ == arming::solicited && (solicited || wc.status != IBV_WC_SUCCESS));
   if (counts) {
     armed_ = arming::none;
     if (channel != nullptr) {

@@ -58,11 +58,12 @@ void endpoint::run() {
   }
   if (owner != nullptr) {
     for (const auto& each : handled_.packets) {
-      owner->receive({.packet = {.header = each.header,
-                                 .payload = std::span(handled_.payloads).subspan(each.offset, each.bytes)},
-                      .source = each.source,
-                      .destination = each.destination,
-                      .came = inbound::way::in_process});
+      owner->receive(
+          {.packet = {.header = each.header,
+                      .payload = std::span(handled_.payloads).subspan(each.offset, each.bytes)},
+           .source = each.source,
+           .destination = each.destination,
+           .came = inbound::way::in_process});
     }
     owner->after_receiving(false);
   }

@@ -1,6 +1,6 @@
 // What the outside knows of a queue pair: its number, its lock, and the packets that other queue
-// pairs of this process have sent to it. An endpoint outlives its queue pair for as long as a packet
-// or a timer still refers to it.
+// pairs of this process have sent to it. An endpoint outlives its queue pair for as long as a
+// packet or a timer still refers to it.
 //
 // Lock order: an endpoint's `mutex` is never taken while another one is held. Packets to queue
 // pairs of the same process are therefore put into the receiver's inbox while the sender's lock is
@@ -40,8 +40,8 @@ class endpoint : public std::enable_shared_from_this<endpoint> {
   explicit endpoint(std::uint32_t number) : qpn(number) {}
 
   const std::uint32_t qpn;
-  std::mutex mutex;                ///< the lock of the queue pair
-  queue_pair* owner = nullptr;     ///< null when it has been destroyed; guarded by `mutex`
+  std::mutex mutex;                  ///< the lock of the queue pair
+  queue_pair* owner = nullptr;       ///< null when it has been destroyed; guarded by `mutex`
   std::atomic<bool> closed = false;  ///< the queue pair has been destroyed
   time_point timer_set_for = never;  ///< the next call of on_timer; guarded by `mutex`
 

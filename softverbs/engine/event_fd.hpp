@@ -6,13 +6,13 @@
 // here calls back.
 #pragma once
 
+#include <cerrno>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-#include <cerrno>
-#include <cstdint>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -40,7 +40,8 @@ class event_fd {
     [[maybe_unused]] const auto written = ::write(fd_, &one, sizeof one);
   }
 
-  /// Waits, unless the user has made the descriptor non-blocking. Nothing with errno EAGAIN, EINTR …
+  /// Waits, unless the user has made the descriptor non-blocking. Nothing with errno EAGAIN, EINTR
+  /// …
   [[nodiscard]] std::optional<Event> take() {
     for (;;) {
       std::uint64_t one = 0;

@@ -17,7 +17,8 @@ fault_plan::fault_plan(const std::string& text) {
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     const auto equals = word.find('=');
     const auto name = word.substr(0, equals);
-    const auto value = equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
+    const auto value =
+        equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
     const auto* const end = value.data() + value.size();
     if (name == "seed") {
       if (std::from_chars(value.data(), end, seed).ptr == end && !value.empty()) continue;

@@ -90,10 +90,10 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
   }
 }
 
-bool mailbox::send_ring(const net::address& to, std::uint16_t to_port, const ring_writer& ring) const {
-  envelope cover{.source = own_,
-                 .source_port = port_,
-                 .kind = static_cast<std::uint16_t>(letter::kind::ring)};
+bool mailbox::send_ring(const net::address& to, std::uint16_t to_port,
+                        const ring_writer& ring) const {
+  envelope cover{
+      .source = own_, .source_port = port_, .kind = static_cast<std::uint16_t>(letter::kind::ring)};
   iovec part{.iov_base = &cover, .iov_len = sizeof cover};
   const std::array<int, 2> fds{ring.memory_fd(), ring.bell_fd()};
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof fds)> control{};

@@ -1,6 +1,7 @@
 // How processes of one host hand things to each other: an abstract AF_UNIX datagram socket for each
 // address and port that a process holds. The name belongs to the one network namespace, nobody else
-// can bind it, and it vanishes with its owner; the kernel tells the receiver the name of the sender.
+// can bind it, and it vanishes with its owner; the kernel tells the receiver the name of the
+// sender.
 //
 // Two kinds of letters come: a packet that reached the well-known port in another process, and the
 // memory of a packet ring that a neighbour will write to.

@@ -2,8 +2,8 @@
 //
 // A key is an index (upper 24 bits) and a tag (lower 8) that changes whenever the index is used
 // anew, so that a stale key names nothing. Every access to user memory happens inside a `use` of
-// the table: deregistering waits for the uses that are under way and lets no later one find the key.
-// Any thread may call any function; nobody calls reg/dereg from inside a use.
+// the table: deregistering waits for the uses that are under way and lets no later one find the
+// key. Any thread may call any function; nobody calls reg/dereg from inside a use.
 #pragma once
 
 #include <cstddef>
@@ -72,8 +72,8 @@ class memory_table {
 
   int add(memory_window& window);
   void remove(memory_window& window);
-  /// Binds a window (type 1: a new key is made; type 2: `rkey` is the one wanted) and returns 0 or an
-  /// errno. A length of 0 unbinds a window of type 1.
+  /// Binds a window (type 1: a new key is made; type 2: `rkey` is the one wanted) and returns 0 or
+  /// an errno. A length of 0 unbinds a window of type 1.
   int bind(memory_window& window, memory_region* region, std::uint32_t rkey, std::uint64_t address,
            std::uint64_t bytes, unsigned access, std::uint32_t qpn);
   /// Invalidates a window of type 2; false if the key does not name a bound one of this PD and QP.

@@ -15,9 +15,7 @@ constexpr int responder_limits = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIME
 constexpr int requester_limits =
     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 
-bool receives_reliably(ibv_qp_type type) {
-  return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
-}
+bool receives_reliably(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV; }
 bool sends_reliably(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND; }
 
 std::optional<attribute_sets> sets(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type) {
@@ -42,7 +40,7 @@ std::optional<attribute_sets> sets(ibv_qp_state from, ibv_qp_state to, ibv_qp_ty
       break;
     case IBV_QPS_RTR:
       if (to == IBV_QPS_RTS) {
-        const int needed = sends_reliably(type)        ? requester_limits
+        const int needed = sends_reliably(type)       ? requester_limits
                            : type == IBV_QPT_XRC_RECV ? IBV_QP_TIMEOUT
                                                       : 0;
         return attribute_sets{.required = IBV_QP_SQ_PSN | needed,
@@ -57,8 +55,7 @@ std::optional<attribute_sets> sets(ibv_qp_state from, ibv_qp_state to, ibv_qp_ty
       if (to == IBV_QPS_RTS) return attribute_sets{.optional = IBV_QP_CUR_STATE | changes};
       if (to == IBV_QPS_SQD) {
         return attribute_sets{
-            .optional = changes | IBV_QP_PKEY_INDEX |
-                        (datagrams ? 0 : IBV_QP_AV | IBV_QP_PORT) |
+            .optional = changes | IBV_QP_PKEY_INDEX | (datagrams ? 0 : IBV_QP_AV | IBV_QP_PORT) |
                         (receives_reliably(type) ? IBV_QP_MAX_DEST_RD_ATOMIC : 0) |
                         (sends_reliably(type) ? requester_limits : 0)};
       }
@@ -75,6 +72,12 @@ std::optional<attribute_sets> sets(ibv_qp_state from, ibv_qp_state to, ibv_qp_ty
 }
 
 }  // namespace
+
+int without_missing_half(ibv_qp_type type, int mask) {
+  if (type == IBV_QPT_XRC_SEND) return mask & ~responder_limits;
+  if (type == IBV_QPT_XRC_RECV) return mask & ~(requester_limits & ~IBV_QP_TIMEOUT);
+  return mask;
+}
 
 bool transition_is_legal(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type, int mask) {
   if ((mask & IBV_QP_CUR_STATE) != 0 && from != IBV_QPS_RTR && from != IBV_QPS_RTS &&

@@ -6,7 +6,12 @@
 
 namespace softverbs::engine {
 
-/// Whether `mask` (ibv_qp_attr_mask) may take a queue pair of this type from one state to the other.
-[[nodiscard]] bool transition_is_legal(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type, int mask);
+/// Whether `mask` (ibv_qp_attr_mask) may take a queue pair of this type from one state to the
+/// other.
+[[nodiscard]] bool transition_is_legal(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type,
+                                       int mask);
+
+/// XRC queue pairs have one half only: what is said about the other half is ignored.
+[[nodiscard]] int without_missing_half(ibv_qp_type type, int mask);
 
 }  // namespace softverbs::engine

@@ -61,6 +61,7 @@ wire::transport queue_pair::service() const {
 // --- states ----------------------------------------------------------------------------------
 
 int queue_pair::modify(const ibv_qp_attr& wanted, int mask) {
+  mask = without_missing_half(made.type, mask);
   const entry_scope entry;
   const std::lock_guard lock(where->mutex);
   const auto from = (mask & IBV_QP_CUR_STATE) != 0 ? wanted.cur_qp_state : attributes.qp_state;
@@ -98,9 +99,11 @@ int queue_pair::apply(const ibv_qp_attr& wanted, int mask) {
   if ((mask & IBV_QP_PORT) != 0 && wanted.port_num != 1) return EINVAL;
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && wanted.pkey_index != 0) return EINVAL;
   if ((mask & IBV_QP_ALT_PATH) != 0) return EOPNOTSUPP;
-  if ((mask & IBV_QP_PATH_MIG_STATE) != 0 && wanted.path_mig_state != IBV_MIG_MIGRATED) return EOPNOTSUPP;
+  if ((mask & IBV_QP_PATH_MIG_STATE) != 0 && wanted.path_mig_state != IBV_MIG_MIGRATED)
+    return EOPNOTSUPP;
   constexpr unsigned remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                              IBV_ACCESS_MW_BIND;
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && (wanted.qp_access_flags & ~remote) != 0) return EINVAL;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && wanted.max_rd_atomic > 128) return EINVAL;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && wanted.max_dest_rd_atomic > 128) return EINVAL;
@@ -136,7 +139,8 @@ int queue_pair::apply(const ibv_qp_attr& wanted, int mask) {
   if ((mask & IBV_QP_RQ_PSN) != 0) attributes.rq_psn = wanted.rq_psn & wire::psn_mask;
   if ((mask & IBV_QP_SQ_PSN) != 0) attributes.sq_psn = wanted.sq_psn & wire::psn_mask;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) attributes.max_rd_atomic = wanted.max_rd_atomic;
-  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) attributes.max_dest_rd_atomic = wanted.max_dest_rd_atomic;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0)
+    attributes.max_dest_rd_atomic = wanted.max_dest_rd_atomic;
   if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) attributes.min_rnr_timer = wanted.min_rnr_timer;
   if ((mask & IBV_QP_DEST_QPN) != 0) attributes.dest_qp_num = wanted.dest_qp_num;
   return 0;
@@ -151,7 +155,8 @@ int queue_pair::connect(const ibv_qp_attr& wanted) {
   auto found = find_route(*wanted_ends, wanted.dest_qp_num);
   if (found == nullptr) return EINVAL;
   if (!found->same_host) {
-    if (const int failure = context.place->open_well_known_port(wanted_ends->source)) return failure;
+    if (const int failure = context.place->open_well_known_port(wanted_ends->source))
+      return failure;
   }
   ends = *wanted_ends;
   connected = std::move(found);
@@ -160,7 +165,9 @@ int queue_pair::connect(const ibv_qp_attr& wanted) {
 
 std::shared_ptr<route> queue_pair::route_to(const path_ends& wanted, std::uint32_t qpn) {
   for (auto& known : recent_routes_) {
-    if (known.way == nullptr || known.qpn != qpn || known.source != wanted.source || known.destination != wanted.destination) continue;
+    if (known.way == nullptr || known.qpn != qpn || known.source != wanted.source ||
+        known.destination != wanted.destination)
+      continue;
     // A queue pair of this process that has gone may have a successor of the same number.
     if (known.way->in_process != nullptr && known.way->in_process->closed) break;
     return known.way;
@@ -252,7 +259,8 @@ void queue_pair::complete_send(const send_work& work, ibv_wc_status status) {
   const bool wanted = made.signal_all || (work.flags & IBV_SEND_SIGNALED) != 0;
   if (status == IBV_WC_SUCCESS && !wanted) return;
   if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR) {
-    log(log_level::info, "queue pair {:#x} towards {:#x}: send request {:#x} failed with status {}", where->qpn, attributes.dest_qp_num, work.wr_id, static_cast<int>(status));
+    log(log_level::info, "queue pair {:#x} towards {:#x}: send request {:#x} failed with status {}",
+        where->qpn, attributes.dest_qp_num, work.wr_id, static_cast<int>(status));
   }
   ibv_wc wc{};
   wc.wr_id = work.wr_id;
@@ -291,7 +299,10 @@ void queue_pair::complete_send(const send_work& work, ibv_wc_status status) {
 void queue_pair::push_completion(completion_queue& cq, const ibv_wc& wc, bool solicited) {
   if (cq.push(wc, solicited)) return;
   // A completion was lost: nothing that follows can be trusted (11.6.3.2).
-  log(log_level::error, "completion queue of {} entries overflowed (queue pair {:#x}): it needs room for every request that may complete", cq.cqe, where->qpn);
+  log(log_level::error,
+      "completion queue of {} entries overflowed (queue pair {:#x}): it needs room for every "
+      "request that may complete",
+      cq.cqe, where->qpn);
   if (attributes.qp_state == IBV_QPS_ERR) return;
   raise(IBV_EVENT_QP_FATAL);
   enter_error();
@@ -306,7 +317,8 @@ int queue_pair::post_receive(ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (attributes.qp_state == IBV_QPS_RESET || made.srq != nullptr || made.receive_cq == nullptr) {
       failure = EINVAL;
     } else if (attributes.qp_state == IBV_QPS_ERR) {
-      if (request->num_sge < 0 || static_cast<unsigned>(request->num_sge) > made.capacities.max_recv_sge) {
+      if (request->num_sge < 0 ||
+          static_cast<unsigned>(request->num_sge) > made.capacities.max_recv_sge) {
         failure = EINVAL;
       } else {
         ibv_wc wc{};
@@ -431,8 +443,9 @@ int queue_pair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
   int failure = may_post_send();
   auto* request = list;
   for (; request != nullptr && failure == 0; request = request->next) {
-    failure = sends.has_slot(count) ? fill(sends[sends.next_slot(count)], sends.next_slot(count), *request)
-                                    : ENOMEM;
+    failure = sends.has_slot(count)
+                  ? fill(sends[sends.next_slot(count)], sends.next_slot(count), *request)
+                  : ENOMEM;
     if (failure != 0) break;
     ++count;
   }
@@ -445,7 +458,8 @@ int queue_pair::bind_window(memory_window& window, const ibv_mw_bind& wanted) {
   const entry_scope entry;
   const std::lock_guard lock(where->mutex);
   if (const int failure = may_post_send()) return failure;
-  if (window.type != IBV_MW_TYPE_1 || window.pd != made.pd || made.type == IBV_QPT_UD) return EINVAL;
+  if (window.type != IBV_MW_TYPE_1 || window.pd != made.pd || made.type == IBV_QPT_UD)
+    return EINVAL;
   if (!sends.has_slot()) return ENOMEM;
   auto& work = sends[sends.next_slot()];
   work = {.wr_id = wanted.wr_id, .opcode = IBV_WR_BIND_MW, .flags = wanted.send_flags};
@@ -482,7 +496,8 @@ bool queue_pair::is_from_peer(const inbound& packet) const {
 void queue_pair::receive(const inbound& packet) {
   const auto& header = packet.packet.header;
   const auto state = attributes.qp_state;
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE) return;
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE)
+    return;
   if (header.service != service()) return;
   if ((header.pkey & 0x7fff) != 0x7fff) return;  // 10.9.2: only the default partition
   if (made.type == IBV_QPT_UD) {
@@ -492,7 +507,8 @@ void queue_pair::receive(const inbound& packet) {
     }
     in.on_datagram(packet);
     if (header.ack_request && packet.came != inbound::way::well_known_port) {
-      const auto back = route_to({.source = packet.destination, .destination = packet.source}, header.source_qpn);
+      const auto back =
+          route_to({.source = packet.destination, .destination = packet.source}, header.source_qpn);
       if (back != nullptr) {
         sender answer(*back, held);
         answer.add({.service = wire::transport::ud,
@@ -570,8 +586,10 @@ void queue_pair::query(ibv_qp_attr& result, ibv_qp_init_attr& init) {
   result = attributes;
   result.cur_qp_state = attributes.qp_state;
   result.cap = made.capacities;
-  if (attributes.qp_state == IBV_QPS_RTS || attributes.qp_state == IBV_QPS_SQD) result.sq_psn = out.next_psn();
-  if (attributes.qp_state == IBV_QPS_RTR || attributes.qp_state == IBV_QPS_RTS) result.rq_psn = in.expected_psn();
+  if (attributes.qp_state == IBV_QPS_RTS || attributes.qp_state == IBV_QPS_SQD)
+    result.sq_psn = out.next_psn();
+  if (attributes.qp_state == IBV_QPS_RTR || attributes.qp_state == IBV_QPS_RTS)
+    result.rq_psn = in.expected_psn();
   result.sq_draining = attributes.qp_state == IBV_QPS_SQD && !out.is_idle();
   init = {};
   init.qp_context = qp_base.qp_context;

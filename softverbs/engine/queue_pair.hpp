@@ -59,8 +59,8 @@ class queue_pair : public ibv_qp_ex {
 
   // --- from the network and the clock ---
   void receive(const inbound& in);
-  /// After a train of packets: answers, and goes on sending. A user whose completion queue was empty
-  /// gets its completions before the peer gets its acknowledgement.
+  /// After a train of packets: answers, and goes on sending. A user whose completion queue was
+  /// empty gets its completions before the peer gets its acknowledgement.
   void after_receiving(bool called_by_user);
   void send_acknowledgement();
   void on_timer(time_point now);
@@ -92,9 +92,9 @@ class queue_pair : public ibv_qp_ex {
   responder in;
   event_account asynchronous_events;
 
-  path_ends ends;                   ///< of a connected queue pair
+  path_ends ends;                    ///< of a connected queue pair
   std::shared_ptr<route> connected;  ///< to its peer; null before RTR
-  held_packet held;                 ///< by the fault plan
+  held_packet held;                  ///< by the fault plan
 
   // wr_start … wr_complete
   unsigned building = 0;

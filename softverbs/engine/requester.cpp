@@ -24,15 +24,17 @@ constexpr auto flow_control_patience = std::chrono::milliseconds(100);
 
 // When the end of a burst is lost, no later packet makes the peer complain, and the timeout of the
 // queue pair may be long. So what is not acknowledged is sent again after this time already, and
-// then after twice the time, and so on: a repetition does no harm. Only the timeout counts as a retry.
+// then after twice the time, and so on: a repetition does no harm. Only the timeout counts as a
+// retry.
 constexpr auto first_probe = std::chrono::milliseconds(1);
 // How soon a full ring is looked at again.
 constexpr auto time_to_read = std::chrono::microseconds(100);
 
 /// Table 45: the 5-bit code of the receiver-not-ready timer, in units of 10 µs.
 constexpr std::array<unsigned, 32> rnr_timer_units{
-    65536, 1,   2,   3,   4,   6,   8,   12,  16,   24,   32,   48,   64,   96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 std::uint64_t packets_of(std::uint64_t bytes, std::size_t mtu) {
   return bytes == 0 ? 1 : (bytes + mtu - 1) / mtu;
@@ -44,16 +46,24 @@ operation send_operation(ibv_wr_opcode opcode, bool first, bool last) {
   switch (opcode) {
     case IBV_WR_SEND_WITH_IMM:
       if (only) return operation::send_only_immediate;
-      return first ? operation::send_first : last ? operation::send_last_immediate : operation::send_middle;
+      return first  ? operation::send_first
+             : last ? operation::send_last_immediate
+                    : operation::send_middle;
     case IBV_WR_SEND_WITH_INV:
       if (only) return operation::send_only_invalidate;
-      return first ? operation::send_first : last ? operation::send_last_invalidate : operation::send_middle;
+      return first  ? operation::send_first
+             : last ? operation::send_last_invalidate
+                    : operation::send_middle;
     case IBV_WR_RDMA_WRITE:
       if (only) return operation::write_only;
-      return first ? operation::write_first : last ? operation::write_last : operation::write_middle;
+      return first  ? operation::write_first
+             : last ? operation::write_last
+                    : operation::write_middle;
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       if (only) return operation::write_only_immediate;
-      return first ? operation::write_first : last ? operation::write_last_immediate : operation::write_middle;
+      return first  ? operation::write_first
+             : last ? operation::write_last_immediate
+                    : operation::write_middle;
     default:
       if (only) return operation::send_only;
       return first ? operation::send_first : last ? operation::send_last : operation::send_middle;
@@ -120,8 +130,8 @@ void requester::reset(std::uint32_t first_psn) {
 
 std::uint64_t requester::extend(std::uint32_t psn) const {
   const auto near = static_cast<std::uint32_t>(unacknowledged_) & wire::psn_mask;
-  return unacknowledged_ + static_cast<std::uint64_t>(
-                               static_cast<std::int64_t>(wire::psn_distance(near, psn)));
+  return unacknowledged_ +
+         static_cast<std::uint64_t>(static_cast<std::int64_t>(wire::psn_distance(near, psn)));
 }
 
 clock::duration requester::acknowledge_timeout() const {
@@ -171,16 +181,19 @@ bool requester::begin(send_work& work, std::uint64_t index, const memory_table::
 bool requester::local_memory_is_good(const send_work& work, std::uint64_t index,
                                      const memory_table::use& memory) {
   if (work.inline_data) return true;
-  const unsigned access = work.is_read() || work.is_atomic() ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0U;
+  const unsigned access =
+      work.is_read() || work.is_atomic() ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0U;
   payload_pieces pieces;
-  return pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements, 0, work.bytes, access);
+  return pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements, 0,
+                        work.bytes, access);
 }
 
 void requester::carry_out(send_work& work) {
   work.done = true;
   auto& memory = qp_.context.memory;
   if (work.opcode == IBV_WR_LOCAL_INV) {
-    if (!memory.invalidate(work.immediate, qp_.made.pd, qp_.where->qpn)) work.failed = IBV_WC_MW_BIND_ERR;
+    if (!memory.invalidate(work.immediate, qp_.made.pd, qp_.where->qpn))
+      work.failed = IBV_WC_MW_BIND_ERR;
     return;
   }
   if (work.window->pd != qp_.made.pd ||
@@ -311,7 +324,7 @@ void requester::send_read_request(sender& out, const send_work& work) {
 void requester::send_atomic(sender& out, const send_work& work) {
   wire::headers header{.service = qp_.service(),
                        .op = work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? operation::compare_swap
-                                                                     : operation::fetch_add,
+                                                                      : operation::fetch_add,
                        .ack_request = true,
                        .destination_qpn = qp_.attributes.dest_qp_num,
                        .psn = next_psn()};
@@ -465,8 +478,8 @@ void requester::on_acknowledge(const wire::headers& header) {
     }
     stop_timers();
     go_back_to(psn);
-    rnr_until_ = clock::now() +
-                 std::chrono::microseconds(10) * rnr_timer_units[header.syndrome & 0x1f];
+    rnr_until_ =
+        clock::now() + std::chrono::microseconds(10) * rnr_timer_units[header.syndrome & 0x1f];
     return;
   }
   if (!wire::is_nak(header.syndrome)) return;
@@ -496,7 +509,9 @@ void requester::on_read_response(const wire::packet& response) {
   if (qp_.sends.is_empty()) return;
   const auto index = qp_.sends.tail();
   auto& work = qp_.sends[index];
-  if (!work.started || !work.is_read() || psn != unacknowledged_ || psn < work.first_psn || psn > work.last_psn) return;
+  if (!work.started || !work.is_read() || psn != unacknowledged_ || psn < work.first_psn ||
+      psn > work.last_psn)
+    return;
   const auto offset = (psn - work.first_psn) * qp_.mtu();
   const auto expected = std::min<std::uint64_t>(qp_.mtu(), work.bytes - offset);
   if (response.payload.size() != expected) {
@@ -613,7 +628,8 @@ bool requester::pump_unreliable() {
       if (status != IBV_WC_SUCCESS) return false;
       continue;
     }
-    if (work.failed == IBV_WC_SUCCESS && datagrams && work.bytes > mtu) work.failed = IBV_WC_LOC_LEN_ERR;
+    if (work.failed == IBV_WC_SUCCESS && datagrams && work.bytes > mtu)
+      work.failed = IBV_WC_LOC_LEN_ERR;
     if (work.failed != IBV_WC_SUCCESS) {
       complete_oldest(work.failed);
       qp_.enter_send_error();
@@ -644,13 +660,15 @@ bool requester::pump_unreliable() {
           break;
         }
         const bool last = next_ == work.last_psn;
-        wire::headers header{.service = qp_.service(),
-                             .op = send_operation(work.opcode, next_ == work.first_psn, last),
-                             .destination_qpn = datagrams ? work.remote_qpn : qp_.attributes.dest_qp_num,
-                             .psn = next_psn()};
+        wire::headers header{
+            .service = qp_.service(),
+            .op = send_operation(work.opcode, next_ == work.first_psn, last),
+            .destination_qpn = datagrams ? work.remote_qpn : qp_.attributes.dest_qp_num,
+            .psn = next_psn()};
         header.solicited = last && (work.flags & IBV_SEND_SOLICITED) != 0;
         // 3.5.3: a Q_Key with the highest bit set stands for the queue pair's own.
-        header.qkey = (work.remote_qkey & 0x8000'0000U) != 0 ? qp_.attributes.qkey : work.remote_qkey;
+        header.qkey =
+            (work.remote_qkey & 0x8000'0000U) != 0 ? qp_.attributes.qkey : work.remote_qkey;
         header.source_qpn = qp_.where->qpn;
         header.remote_address = work.remote_address;
         header.rkey = work.rkey;
@@ -658,7 +676,8 @@ bool requester::pump_unreliable() {
         header.immediate = work.immediate;
         ++next_;
         since_ack_request_ += mtu;
-        header.ack_request = controlled && (since_ack_request_ >= window_ / 4 || !window_is_open(mtu));
+        header.ack_request =
+            controlled && (since_ack_request_ >= window_ / 4 || !window_is_open(mtu));
         if (header.ack_request) since_ack_request_ = 0;
         out.add(header, pieces.get());
       }

@@ -4,8 +4,8 @@
 //
 // All functions are called with the endpoint's lock held.
 //
-// PSNs are counted in 64 bits here, so that comparing them needs no care; the lower 24 bits are what
-// the wire carries. Every request is given as many PSNs as packets it causes on either side.
+// PSNs are counted in 64 bits here, so that comparing them needs no care; the lower 24 bits are
+// what the wire carries. Every request is given as many PSNs as packets it causes on either side.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,9 @@ class requester {
   void on_timer(time_point now);
   [[nodiscard]] time_point next_deadline() const;
 
-  [[nodiscard]] std::uint32_t next_psn() const { return static_cast<std::uint32_t>(next_) & wire::psn_mask; }
+  [[nodiscard]] std::uint32_t next_psn() const {
+    return static_cast<std::uint32_t>(next_) & wire::psn_mask;
+  }
   /// Nothing is under way (for the state SQD).
   [[nodiscard]] bool is_idle() const { return unacknowledged_ == next_; }
 
@@ -81,11 +83,11 @@ class requester {
   [[nodiscard]] clock::duration acknowledge_timeout() const;
 
   queue_pair& qp_;
-  std::uint64_t unacknowledged_ = 0;  ///< oldest PSN that is not acknowledged
-  std::uint64_t next_ = 0;            ///< the PSN that is sent next
-  std::uint64_t highest_ = 0;         ///< one behind the newest PSN that was ever sent
-  std::uint64_t assigned_ = 0;        ///< the first PSN that no request has
-  std::uint64_t cursor_ = 0;          ///< index of the request that `next_` belongs to
+  std::uint64_t unacknowledged_ = 0;    ///< oldest PSN that is not acknowledged
+  std::uint64_t next_ = 0;              ///< the PSN that is sent next
+  std::uint64_t highest_ = 0;           ///< one behind the newest PSN that was ever sent
+  std::uint64_t assigned_ = 0;          ///< the first PSN that no request has
+  std::uint64_t cursor_ = 0;            ///< index of the request that `next_` belongs to
   std::deque<outstanding_read> reads_;  ///< read requests and atomics without their answer
 
   std::uint64_t asked_again_ = 0;  ///< the PSN whose answer was found missing

@@ -18,9 +18,7 @@ constexpr std::size_t grh_bytes = 40;
 // What one call answers before others get their turn.
 constexpr std::size_t burst_bytes = 128 * 1024;
 
-bool is_first(operation op) {
-  return op == operation::send_first || op == operation::write_first;
-}
+bool is_first(operation op) { return op == operation::send_first || op == operation::write_first; }
 bool is_only(operation op) {
   return op == operation::send_only || op == operation::send_only_immediate ||
          op == operation::send_only_invalidate || op == operation::write_only ||
@@ -226,12 +224,14 @@ void responder::on_duplicate(const wire::headers& header) {
   if (kept == resources_.end()) return;
   // The requester asks again for everything from here on: what is still to be sent is outdated.
   std::erase_if(answers_, [&](const answer& each) {
-    return wire::psn_distance(header.psn, (each.first_psn + each.packets - 1) & wire::psn_mask) >= 0;
+    return wire::psn_distance(header.psn, (each.first_psn + each.packets - 1) & wire::psn_mask) >=
+           0;
   });
   answer again = *kept;
   again.sent = 0;
   if (!is_atomic) {
-    const auto skipped = static_cast<std::uint32_t>(wire::psn_distance(kept->first_psn, header.psn));
+    const auto skipped =
+        static_cast<std::uint32_t>(wire::psn_distance(kept->first_psn, header.psn));
     if (header.rkey != kept->rkey || header.dma_length > kept->bytes ||
         skipped + packets_of(header.dma_length, qp_.mtu()) > kept->packets) {
       return;
@@ -311,8 +311,9 @@ void responder::receive_send(const wire::packet& packet) {
   }
   const auto status = scatter(packet.payload, received_);
   if (status != IBV_WC_SUCCESS) {
-    reject(status == IBV_WC_LOC_LEN_ERR ? wire::nak::invalid_request : wire::nak::remote_operational,
-           status, IBV_EVENT_QP_FATAL);
+    reject(
+        status == IBV_WC_LOC_LEN_ERR ? wire::nak::invalid_request : wire::nak::remote_operational,
+        status, IBV_EVENT_QP_FATAL);
     return;
   }
   received_ += packet.payload.size();
@@ -554,7 +555,9 @@ void responder::reject(wire::nak code, ibv_wc_status receive_status, ibv_event_t
     discarding_ = true;
     under_way_ = message::none;
     expected_ = (expected_ + 1) & wire::psn_mask;
-    if (!have_receive_ || (receive_status != IBV_WC_LOC_LEN_ERR && receive_status != IBV_WC_LOC_PROT_ERR)) return;
+    if (!have_receive_ ||
+        (receive_status != IBV_WC_LOC_LEN_ERR && receive_status != IBV_WC_LOC_PROT_ERR))
+      return;
     ibv_wc wc{};
     wc.status = receive_status;
     complete_receive(wc, true);
@@ -614,7 +617,8 @@ bool responder::pump() {
         if (payload.iov_base == nullptr) {
           // The region has gone since the request was accepted.
           auto header = answer_header(operation::acknowledge, next.first_psn + next.sent);
-          header.syndrome = wire::syndrome_nak | static_cast<std::uint8_t>(wire::nak::remote_access);
+          header.syndrome =
+              wire::syndrome_nak | static_cast<std::uint8_t>(wire::nak::remote_access);
           out.add(header, {});
           answers_.clear();
           return false;

@@ -71,8 +71,8 @@ class responder {
 
   void acknowledge();
   void refuse(std::uint8_t syndrome);
-  /// A request that breaks a rule: the peer is told, the receive request (if any) and the queue pair
-  /// fail.
+  /// A request that breaks a rule: the peer is told, the receive request (if any) and the queue
+  /// pair fail.
   void reject(wire::nak code, ibv_wc_status receive_status, ibv_event_type event);
   void send_simple_answer();
   [[nodiscard]] wire::headers answer_header(wire::operation op, std::uint32_t psn) const;

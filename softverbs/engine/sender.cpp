@@ -12,14 +12,13 @@
 namespace softverbs::engine {
 namespace {
 
-constexpr std::size_t most_packets = 60;        // below the kernel's UDP_MAX_SEGMENTS of 64
+constexpr std::size_t most_packets = 60;         // below the kernel's UDP_MAX_SEGMENTS of 64
 constexpr std::size_t most_train_bytes = 64000;  // one UDP datagram before segmentation
 constexpr std::size_t most_parts = 1000;         // below IOV_MAX
 
 wire::pcap_writer* capture() {
-  static auto* const writer = settings::get().capture.empty()
-                                  ? nullptr
-                                  : new wire::pcap_writer(settings::get().capture);
+  static auto* const writer =
+      settings::get().capture.empty() ? nullptr : new wire::pcap_writer(settings::get().capture);
   return writer;
 }
 
@@ -107,9 +106,9 @@ void sender::flush() {
     route_.ring->ring_bell();
   }
   if (packets_ == 0) return;
-  const int failure = route_.socket->send(route_.to, route_.to_bytes,
-                                          std::span(scratch_.parts).first(parts_),
-                                          packets_ > 1 ? segment_bytes_ : 0);
+  const int failure =
+      route_.socket->send(route_.to, route_.to_bytes, std::span(scratch_.parts).first(parts_),
+                          packets_ > 1 ? segment_bytes_ : 0);
   // As a network does: what could not be sent is lost, and the transport recovers or reports it.
   if (failure != 0) {
     log(log_level::debug, "sending to {} failed: {}", route_.flow.destination.text(),
@@ -147,7 +146,8 @@ void sender::send_flat(std::span<const std::byte> datagram) {
                                route_.flow.destination);
     return;
   }
-  const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()), .iov_len = datagram.size()};
+  const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
+                    .iov_len = datagram.size()};
   if (route_.ring != nullptr) {
     bell_due_ |= route_.ring->write({&whole, 1});
     return;

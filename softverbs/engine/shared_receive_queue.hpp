@@ -1,7 +1,8 @@
 // A receive queue that several queue pairs take from, with a limit below which it calls for more,
 // and the XRC domain that such queues can belong to.
 //
-// Owner: the user. Any thread; its lock is taken with a queue pair's lock held, never the other way.
+// Owner: the user. Any thread; its lock is taken with a queue pair's lock held, never the other
+// way.
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,10 @@ class shared_receive_queue : public ibv_srq {
  public:
   shared_receive_queue(device_context& device, ibv_pd* protection, const ibv_srq_attr& wanted,
                        void* user_context)
-      : ibv_srq{}, owner(device), queue_(wanted.max_wr, wanted.max_sge), most_sge_(wanted.max_sge),
+      : ibv_srq{},
+        owner(device),
+        queue_(wanted.max_wr, wanted.max_sge),
+        most_sge_(wanted.max_sge),
         limit_(wanted.srq_limit) {
     pd = protection;
     srq_context = user_context;

@@ -219,7 +219,10 @@ class delivery {
  public:
   delivery(const net::address& source, std::uint16_t source_port, const net::address& destination,
            std::uint16_t port, bool called_by_user)
-      : flow_{.source = source, .destination = destination, .source_port = source_port, .destination_port = port},
+      : flow_{.source = source,
+              .destination = destination,
+              .source_port = source_port,
+              .destination_port = port},
         called_by_user_(called_by_user) {}
   delivery(const delivery&) = delete;
   delivery& operator=(const delivery&) = delete;
@@ -270,7 +273,8 @@ class delivery {
 bool station::receive_from(const net::udp_socket& socket) {
   const auto trains = buffers_.receive(socket);
   for (const auto& train : trains) {
-    delivery into(train.source, train.source_port, socket.own_address(), socket.port(), called_by_user_);
+    delivery into(train.source, train.source_port, socket.own_address(), socket.port(),
+                  called_by_user_);
     for (auto rest = train.bytes; !rest.empty();) {
       const auto datagram = rest.first(std::min(rest.size(), train.segment_bytes));
       rest = rest.subspan(datagram.size());
@@ -286,7 +290,9 @@ bool station::receive_rings() {
     auto& each = neighbours_[i];
     if (each.ring->has_packets()) {
       delivery into(each.source, each.source_port, each.destination, each.destination_port, false);
-      any |= each.ring->read(packets_per_turn, [&](std::span<const std::byte> datagram) { into.packet(datagram); }) > 0;
+      any |= each.ring->read(packets_per_turn, [&](std::span<const std::byte> datagram) {
+        into.packet(datagram);
+      }) > 0;
     }
     if (!each.ring->is_good() || each.ring->is_finished()) forget_ring(i--);
   }
@@ -299,7 +305,8 @@ void station::forget_ring(std::size_t index) {
 }
 
 bool station::prepare_rings_for_sleep() {
-  return std::ranges::all_of(neighbours_, [](const neighbour& each) { return each.ring->prepare_to_sleep(); });
+  return std::ranges::all_of(neighbours_,
+                             [](const neighbour& each) { return each.ring->prepare_to_sleep(); });
 }
 
 bool station::receive_letters(const mailbox& box) {
@@ -317,7 +324,9 @@ bool station::receive_letters(const mailbox& box) {
     // A successor of the process that held the port before.
     for (std::size_t old = 0; old < neighbours_.size(); ++old) {
       const auto& each = neighbours_[old];
-      if (each.source == letter.source && each.source_port == letter.source_port && each.destination_port == box.port() && !each.ring->has_packets()) forget_ring(old--);
+      if (each.source == letter.source && each.source_port == letter.source_port &&
+          each.destination_port == box.port() && !each.ring->has_packets())
+        forget_ring(old--);
     }
     watch(ring->bell_fd(), source::bell, ring.get());
     neighbours_.push_back({.ring = std::move(ring),
@@ -332,7 +341,8 @@ bool station::receive_letters(const mailbox& box) {
 std::shared_ptr<ring_writer> station::ring_to(std::uint32_t qpn, const net::address& own,
                                               const net::address& to, std::uint16_t to_port) {
   if (!settings::get().shared_memory) return nullptr;
-  const ring_key key{.own = own, .to = to, .port = static_cast<std::uint16_t>(qpn >> 8), .to_port = to_port};
+  const ring_key key{
+      .own = own, .to = to, .port = static_cast<std::uint16_t>(qpn >> 8), .to_port = to_port};
   const std::lock_guard lock(rings_mutex_);
   auto& known = rings_[key];
   if (auto ring = known.lock(); ring != nullptr && !ring->is_orphaned()) return ring;
@@ -376,8 +386,8 @@ bool station::receive_all() {
         any |= receive_letters(*static_cast<const mailbox*>(object));
         break;
       case source::bell:
-        // Bells are for the station's thread: a user who answered one would leave it asleep with its
-        // neighbours believing that it is awake.
+        // Bells are for the station's thread: a user who answered one would leave it asleep with
+        // its neighbours believing that it is awake.
         if (called_by_user_) break;
         // The ring may have been forgotten in this very round.
         for (const auto& each : neighbours_) {
@@ -487,7 +497,8 @@ void station::work() {
     const auto now = clock::now();
     if (standby) {
       until = std::min(until, now + standby_interval);
-    } else if (const std::unique_lock receiving(receiving_, std::try_to_lock); !receiving.owns_lock()) {
+    } else if (const std::unique_lock receiving(receiving_, std::try_to_lock);
+               !receiving.owns_lock()) {
       until = std::min(until, now + standby_interval);
     } else if (!prepare_rings_for_sleep()) {
       until = now;

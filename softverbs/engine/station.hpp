@@ -5,13 +5,13 @@
 // address of the netdev and owns the 256 numbers that belong to it. Whoever knows a QPN knows where
 // to send, with no table and no daemon. docs/softverbs.md tells the whole story.
 //
-// Owners: the contexts of the process that are open on the netdev share one station; the last one to
-// close ends it. Any thread may call any function.
+// Owners: the contexts of the process that are open on the netdev share one station; the last one
+// to close ends it. Any thread may call any function.
 //
-// Who receives: one thread at a time, under the receiving lock. A user that polls a completion queue
-// receives for itself; while users poll, the station's thread stands by and looks only now and then.
-// As soon as it finds that packets wait for it although users poll (they spin on memory, for
-// instance), it goes back to waiting for every packet.
+// Who receives: one thread at a time, under the receiving lock. A user that polls a completion
+// queue receives for itself; while users poll, the station's thread stands by and looks only now
+// and then. As soon as it finds that packets wait for it although users poll (they spin on memory,
+// for instance), it goes back to waiting for every packet.
 #pragma once
 
 #include <array>
@@ -183,7 +183,8 @@ class station : public std::enable_shared_from_this<station> {
   std::thread thread_;
 };
 
-/// The endpoint of a queue pair of this process with that address and number; null if there is none.
+/// The endpoint of a queue pair of this process with that address and number; null if there is
+/// none.
 [[nodiscard]] std::shared_ptr<endpoint> find_in_process(const net::address& destination,
                                                         std::uint32_t qpn);
 

@@ -95,7 +95,8 @@ bool well_known_port::join_others() {
       if (header != nullptr && header->cmsg_type == SCM_RIGHTS &&
           header->cmsg_len == CMSG_LEN(sizeof fds)) {
         std::memcpy(fds.data(), CMSG_DATA(header), sizeof fds);
-        socket_ = net::udp_socket::adopt(fds[0], own_, wire::roce_udp_port, station_.device().index);
+        socket_ =
+            net::udp_socket::adopt(fds[0], own_, wire::roce_udp_port, station_.device().index);
         listener_ = fds[1];
         joined = true;
       }

@@ -7,8 +7,8 @@
 // QPN alone, to the process whose port it names, through that process's abstract datagram socket.
 // So nothing depends on one process: it may stop or die, and the port stays with the others.
 //
-// If somebody else has the port (the kernel's rxe, another program), packets from other hosts cannot
-// reach this one: failure() says so, and traffic within the host is not affected.
+// If somebody else has the port (the kernel's rxe, another program), packets from other hosts
+// cannot reach this one: failure() says so, and traffic within the host is not affected.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ namespace {
 void set(int fd, int level, int option, int value) {
   // Missing options cost speed or a check, never correctness: what matters is tested by bind().
   if (::setsockopt(fd, level, option, &value, sizeof value) != 0) {
-    log(log_level::debug, "setsockopt({}, {}) = {}: {}", level, option, value, std::strerror(errno));
+    log(log_level::debug, "setsockopt({}, {}) = {}: {}", level, option, value,
+        std::strerror(errno));
   }
 }
 
@@ -125,9 +126,9 @@ std::span<const receive_buffers::train> receive_buffers::receive(const udp_socke
     }
     const auto* from = reinterpret_cast<const sockaddr*>(&sources_[i]);
     into.source = address::from_sockaddr(from);
-    into.source_port = ntohs(from->sa_family == AF_INET
-                                 ? reinterpret_cast<const sockaddr_in*>(from)->sin_port
-                                 : reinterpret_cast<const sockaddr_in6*>(from)->sin6_port);
+    into.source_port =
+        ntohs(from->sa_family == AF_INET ? reinterpret_cast<const sockaddr_in*>(from)->sin_port
+                                         : reinterpret_cast<const sockaddr_in6*>(from)->sin6_port);
   }
   return {trains_.data(), static_cast<std::size_t>(count)};
 }

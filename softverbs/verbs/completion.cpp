@@ -73,7 +73,8 @@ completion_queue* make_cq(ibv_context* context, std::uint64_t entries, void* cq_
   auto& owner = context_of(context);
   if (!owner.is_alive()) return failed<completion_queue>(belongs_to_parent);
   if (entries == 0 || entries > settings::get().max_cqe) return failed<completion_queue>(EINVAL);
-  if (vector >= static_cast<std::uint64_t>(context->num_comp_vectors)) return failed<completion_queue>(EINVAL);
+  if (vector >= static_cast<std::uint64_t>(context->num_comp_vectors))
+    return failed<completion_queue>(EINVAL);
   auto* const cq = new completion_queue(owner, static_cast<unsigned>(entries),
                                         static_cast<completion_channel*>(channel), cq_context);
   set_readers(*cq);
@@ -83,11 +84,14 @@ completion_queue* make_cq(ibv_context* context, std::uint64_t entries, void* cq_
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
-  constexpr std::uint64_t known = std::uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+  constexpr std::uint64_t known = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
+                                  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                   IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
   if ((wanted->wc_flags & ~known) != 0) return failed<ibv_cq_ex>(EOPNOTSUPP);
-  if ((wanted->comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0) return failed<ibv_cq_ex>(EOPNOTSUPP);
-  auto* const cq = make_cq(context, wanted->cqe, wanted->cq_context, wanted->channel, wanted->comp_vector);
+  if ((wanted->comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0)
+    return failed<ibv_cq_ex>(EOPNOTSUPP);
+  auto* const cq =
+      make_cq(context, wanted->cqe, wanted->cq_context, wanted->channel, wanted->comp_vector);
   if (cq == nullptr) return nullptr;
   cq->with_timestamps = (wanted->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                              IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)) != 0;
@@ -152,7 +156,8 @@ int destroy_comp_channel(ibv_comp_channel* channel) {
 ibv_cq* create_cq(ibv_context* context, int entries, void* cq_context, ibv_comp_channel* channel,
                   int vector) {
   if (entries <= 0 || vector < 0) return failed<ibv_cq>(EINVAL);
-  auto* const cq = make_cq(context, static_cast<unsigned>(entries), cq_context, channel, static_cast<unsigned>(vector));
+  auto* const cq = make_cq(context, static_cast<unsigned>(entries), cq_context, channel,
+                           static_cast<unsigned>(vector));
   return cq == nullptr ? nullptr : cq->as_cq();
 }
 

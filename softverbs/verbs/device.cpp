@@ -11,9 +11,9 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <endian.h>
 #include <engine/device_context.hpp>
 #include <engine/queue_pair.hpp>
-#include <endian.h>
 #include <net/netdev.hpp>
 #include <verbs/objects.hpp>
 #include <verbs/soft_verbs.hpp>
@@ -49,13 +49,12 @@ void copy_name(char (&into)[N], std::string_view text) {
   into[bytes] = 0;
 }
 
-const net::netdev& netdev_of(ibv_context* context) {
-  return context_of(context).place->device();
-}
+const net::netdev& netdev_of(ibv_context* context) { return context_of(context).place->device(); }
 
 std::uint64_t guid_of(const net::netdev& netdev) {
   const auto& mac = netdev.mac;
-  const std::array<std::uint8_t, 8> bytes{static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+  const std::array<std::uint8_t, 8> bytes{
+      static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
   std::uint64_t guid = 0;
   std::memcpy(&guid, bytes.data(), sizeof guid);
   return guid;
@@ -70,15 +69,21 @@ ibv_mtu active_mtu(const net::netdev& netdev) {
   return mtu;
 }
 
-/// Width and speed codes whose product comes nearest to the netdev's; 25 Gb/s where it does not tell.
+/// Width and speed codes whose product comes nearest to the netdev's; 25 Gb/s where it does not
+/// tell.
 void set_rate(ibv_port_attr& port, unsigned mbps) {
   struct rate {
     unsigned mbps;
     std::uint8_t width;
     std::uint8_t speed;
   };
-  constexpr std::array<rate, 7> rates{{{2500, 1, 1}, {5000, 1, 2}, {10000, 1, 4}, {25000, 1, 32},
-                                       {40000, 2, 4}, {56000, 2, 16}, {100000, 2, 32}}};
+  constexpr std::array<rate, 7> rates{{{2500, 1, 1},
+                                       {5000, 1, 2},
+                                       {10000, 1, 4},
+                                       {25000, 1, 32},
+                                       {40000, 2, 4},
+                                       {56000, 2, 16},
+                                       {100000, 2, 32}}};
   const auto wanted = mbps == 0 ? 25000 : mbps;
   const auto* best = rates.begin();
   for (const auto& each : rates) {
@@ -98,7 +103,8 @@ int fill_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std
   port.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   port.max_mtu = IBV_MTU_4096;
   port.active_mtu = active_mtu(netdev.value_or(place.place->device()));
-  port.gid_tbl_len = static_cast<int>(net::gid_table(netdev.value_or(place.place->device())).size());
+  port.gid_tbl_len =
+      static_cast<int>(net::gid_table(netdev.value_or(place.place->device())).size());
   port.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   port.max_msg_sz = 1U << 31;
   port.pkey_tbl_len = 1;
@@ -249,7 +255,8 @@ int close_device(ibv_context* context) {
   // As with the kernel, closing succeeds with objects left over. Whoever still holds one may use or
   // destroy it, so the context stays in memory for them.
   if (opened.objects != 0) {
-    log(log_level::info, "{} closed with {} objects left", context->device->name, opened.objects.load());
+    log(log_level::info, "{} closed with {} objects left", context->device->name,
+        opened.objects.load());
     return 0;
   }
   delete &opened;
@@ -284,8 +291,8 @@ int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) 
   return 0;
 }
 
-int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* entry,
-                 std::uint32_t flags, std::size_t entry_bytes) {
+int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                 ibv_gid_entry* entry, std::uint32_t flags, std::size_t entry_bytes) {
   if (flags != 0) return EOPNOTSUPP;
   const auto& netdev = netdev_of(context);
   const auto rows = net::gid_table(netdev);
@@ -308,8 +315,8 @@ ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_
   const auto rows = net::gid_table(netdev_of(context)).size();
   if (rows > most) return -EINVAL;
   for (std::size_t i = 0; i < rows; ++i) {
-    auto* const entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) +
-                                                         i * entry_bytes);
+    auto* const entry =
+        reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * entry_bytes);
     if (query_gid_ex(context, 1, static_cast<std::uint32_t>(i), entry, 0, entry_bytes) != 0) {
       return static_cast<ssize_t>(i);
     }

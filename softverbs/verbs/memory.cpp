@@ -1,8 +1,9 @@
 // Protection domains, memory regions and memory windows.
+#include <memory>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <memory>
 
 #include <engine/memory_table.hpp>
 #include <engine/queue_pair.hpp>
@@ -50,7 +51,8 @@ int check_memory(void* address, std::size_t bytes, unsigned access) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = start / page * page;
   const auto last = (start + bytes + page - 1) / page * page;
-  const int advice = (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  const int advice =
+      (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   if (::madvise(reinterpret_cast<void*>(first), last - first, advice) == 0) return 0;
   return kernel_populates() ? EFAULT : 0;
 }
@@ -134,21 +136,28 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, std::uint64_t iova,
 int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t bytes, int access) {
   auto& region = *static_cast<memory_region*>(mr);
   auto& owner = context_of(mr->context);
-  constexpr int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  constexpr int known =
+      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
   errno = EINVAL;
   if (!owner.is_alive() || (flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
-  const auto rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? static_cast<unsigned>(access) & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) : region.access;
+  const auto rights =
+      (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0
+          ? static_cast<unsigned>(access) & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE)
+          : region.access;
   if (moves && (bytes == 0 || address == nullptr)) return IBV_REREG_MR_ERR_INPUT;
-  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->context != mr->context)) return IBV_REREG_MR_ERR_INPUT;
+  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->context != mr->context))
+    return IBV_REREG_MR_ERR_INPUT;
   int failure = check_access(rights);
-  if (failure == 0) failure = check_memory(moves ? address : mr->addr, moves ? bytes : mr->length, rights);
+  if (failure == 0)
+    failure = check_memory(moves ? address : mr->addr, moves ? bytes : mr->length, rights);
   if (failure == 0) {
     failure = owner.memory.replace(region, [&] {
       if (moves) {
         region.addr = address;
         region.length = bytes;
-        region.iova = (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<std::uintptr_t>(address);
+        region.iova =
+            (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<std::uintptr_t>(address);
       }
       if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
         --of(region.pd).users;

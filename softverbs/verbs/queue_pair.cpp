@@ -1,5 +1,7 @@
 // Creating, changing and destroying queue pairs, shared receive queues, XRC domains and address
 // handles.
+#include <engine/queue_pair.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -7,7 +9,6 @@
 
 #include <base/settings.hpp>
 #include <engine/address_handle.hpp>
-#include <engine/queue_pair.hpp>
 #include <engine/shared_receive_queue.hpp>
 #include <net/netdev.hpp>
 #include <sys/stat.h>
@@ -26,9 +27,10 @@ protection_domain& of(ibv_pd* pd) { return *static_cast<protection_domain*>(pd);
 
 int check_capacities(const ibv_qp_cap& wanted) {
   const auto& limits = settings::get();
-  const bool fits = wanted.max_send_wr <= limits.max_qp_wr && wanted.max_recv_wr <= limits.max_qp_wr &&
-                    wanted.max_send_sge <= limits.max_sge && wanted.max_recv_sge <= limits.max_sge &&
-                    wanted.max_inline_data <= limits.max_inline;
+  const bool fits =
+      wanted.max_send_wr <= limits.max_qp_wr && wanted.max_recv_wr <= limits.max_qp_wr &&
+      wanted.max_send_sge <= limits.max_sge && wanted.max_recv_sge <= limits.max_sge &&
+      wanted.max_inline_data <= limits.max_inline;
   return fits ? 0 : EINVAL;
 }
 
@@ -64,18 +66,24 @@ ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
       if (wanted.pd == nullptr || wanted.pd->context != context) return failed<ibv_qp>(EINVAL);
       break;
     case IBV_QPT_XRC_RECV:
-      if ((wanted.comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || wanted.xrcd == nullptr) return failed<ibv_qp>(EINVAL);
+      if ((wanted.comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || wanted.xrcd == nullptr)
+        return failed<ibv_qp>(EINVAL);
       break;
     default:
       return failed<ibv_qp>(EOPNOTSUPP);
   }
   if (sends && wanted.send_cq == nullptr) return failed<ibv_qp>(EINVAL);
   if (receives && wanted.recv_cq == nullptr) return failed<ibv_qp>(EINVAL);
-  queue_pair::parts made{.pd = wanted.pd, .type = type, .signal_all = wanted.sq_sig_all != 0,
+  queue_pair::parts made{.pd = wanted.pd,
+                         .type = type,
+                         .signal_all = wanted.sq_sig_all != 0,
                          .user_context = wanted.qp_context};
   made.capacities = wanted.cap;
-  if (!receives || wanted.srq != nullptr) made.capacities.max_recv_wr = made.capacities.max_recv_sge = 0;
-  if (!sends) made.capacities.max_send_wr = made.capacities.max_send_sge = made.capacities.max_inline_data = 0;
+  if (!receives || wanted.srq != nullptr)
+    made.capacities.max_recv_wr = made.capacities.max_recv_sge = 0;
+  if (!sends)
+    made.capacities.max_send_wr = made.capacities.max_send_sge = made.capacities.max_inline_data =
+        0;
   if (const int failure = check_capacities(made.capacities)) return failed<ibv_qp>(failure);
   if (sends) made.send_cq = &completion_queue::of(wanted.send_cq);
   if (receives) made.receive_cq = &completion_queue::of(wanted.recv_cq);
@@ -102,19 +110,26 @@ ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
-  constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                                  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                                  IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((wanted->comp_mask & ~known) != 0) return failed<ibv_qp>(EOPNOTSUPP);
-  if ((wanted->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted->create_flags != 0) return failed<ibv_qp>(EOPNOTSUPP);
+  if ((wanted->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted->create_flags != 0)
+    return failed<ibv_qp>(EOPNOTSUPP);
   auto copy = *wanted;
   if ((wanted->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) copy.pd = nullptr;
   const bool extended = (wanted->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (extended) {
     constexpr std::uint64_t datagrams = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-    constexpr std::uint64_t unreliable = datagrams | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW;
-    constexpr std::uint64_t reliable = unreliable | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
-    const auto possible = wanted->qp_type == IBV_QPT_UD ? datagrams : wanted->qp_type == IBV_QPT_UC ? unreliable : reliable;
+    constexpr std::uint64_t unreliable = datagrams | IBV_QP_EX_WITH_RDMA_WRITE |
+                                         IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                         IBV_QP_EX_WITH_BIND_MW;
+    constexpr std::uint64_t reliable = unreliable | IBV_QP_EX_WITH_RDMA_READ |
+                                       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                                       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
+    const auto possible = wanted->qp_type == IBV_QPT_UD   ? datagrams
+                          : wanted->qp_type == IBV_QPT_UC ? unreliable
+                                                          : reliable;
     if ((wanted->send_ops_flags & ~possible) != 0) return failed<ibv_qp>(EOPNOTSUPP);
   }
   auto* const qp = make_qp(context, copy);
@@ -127,12 +142,16 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
 ibv_srq* make_srq(ibv_context* context, ibv_srq_init_attr_ex& wanted) {
   auto& owner = context_of(context);
   if (!owner.is_alive()) return failed<ibv_srq>(belongs_to_parent);
-  const bool xrc = (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type == IBV_SRQT_XRC;
-  if ((wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type != IBV_SRQT_BASIC && !xrc) return failed<ibv_srq>(EOPNOTSUPP);
+  const bool xrc =
+      (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type == IBV_SRQT_XRC;
+  if ((wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type != IBV_SRQT_BASIC && !xrc)
+    return failed<ibv_srq>(EOPNOTSUPP);
   if (wanted.pd == nullptr || wanted.pd->context != context) return failed<ibv_srq>(EINVAL);
   if (xrc && (wanted.xrcd == nullptr || wanted.cq == nullptr)) return failed<ibv_srq>(EINVAL);
   const auto& limits = settings::get();
-  if (wanted.attr.max_wr == 0 || wanted.attr.max_wr > limits.max_qp_wr || wanted.attr.max_sge > limits.max_sge) return failed<ibv_srq>(EINVAL);
+  if (wanted.attr.max_wr == 0 || wanted.attr.max_wr > limits.max_qp_wr ||
+      wanted.attr.max_sge > limits.max_sge)
+    return failed<ibv_srq>(EINVAL);
   auto attributes = wanted.attr;
   attributes.srq_limit = 0;  // ignored at creation
   auto* const srq = new shared_receive_queue(owner, wanted.pd, attributes, wanted.srq_context);

@@ -13,9 +13,9 @@ namespace softverbs::verbs {
 /// Of an object that a user handed to an exported function.
 [[nodiscard]] bool is_soft(const ibv_context* context) noexcept;
 
-/// The devices of this process: one for each usable netdev, made anew when the netdevs have changed,
-/// and never freed (programs keep the pointers). The array is terminated by a null pointer and to be
-/// given back with free_devices().
+/// The devices of this process: one for each usable netdev, made anew when the netdevs have
+/// changed, and never freed (programs keep the pointers). The array is terminated by a null pointer
+/// and to be given back with free_devices().
 [[nodiscard]] ibv_device** list_devices(int* count);
 void free_devices(ibv_device** list);
 [[nodiscard]] bool is_soft(const ibv_device* device) noexcept;
@@ -30,8 +30,8 @@ void ack_async_event(ibv_async_event* event);
 int query_device(ibv_context* context, ibv_device_attr* attributes);
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes);
 int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid);
-int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* entry,
-                 std::uint32_t flags, std::size_t entry_bytes);
+int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                 ibv_gid_entry* entry, std::uint32_t flags, std::size_t entry_bytes);
 ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t most,
                         std::uint32_t flags, std::size_t entry_bytes);
 int query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey);

@@ -125,26 +125,35 @@ int complete(ibv_qp_ex* user) {
 }  // namespace
 
 void set_work_request_functions(ibv_qp_ex& qp) {
-  qp.wr_atomic_cmp_swp = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare, std::uint64_t swap) {
+  qp.wr_atomic_cmp_swp = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address,
+                            std::uint64_t compare, std::uint64_t swap) {
     begin_atomic(user, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address, compare, swap);
   };
-  qp.wr_atomic_fetch_add = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
+  qp.wr_atomic_fetch_add = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address,
+                              std::uint64_t add) {
     begin_atomic(user, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
   };
   qp.wr_bind_mw = bind;
-  qp.wr_local_inv = [](ibv_qp_ex* user, std::uint32_t rkey) { begin_send(user, IBV_WR_LOCAL_INV, rkey); };
+  qp.wr_local_inv = [](ibv_qp_ex* user, std::uint32_t rkey) {
+    begin_send(user, IBV_WR_LOCAL_INV, rkey);
+  };
   qp.wr_rdma_read = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address) {
     begin_remote(user, IBV_WR_RDMA_READ, rkey, address);
   };
   qp.wr_rdma_write = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address) {
     begin_remote(user, IBV_WR_RDMA_WRITE, rkey, address);
   };
-  qp.wr_rdma_write_imm = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address, __be32 immediate) {
+  qp.wr_rdma_write_imm = [](ibv_qp_ex* user, std::uint32_t rkey, std::uint64_t address,
+                            __be32 immediate) {
     begin_remote(user, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, address, immediate);
   };
   qp.wr_send = [](ibv_qp_ex* user) { begin_send(user, IBV_WR_SEND); };
-  qp.wr_send_imm = [](ibv_qp_ex* user, __be32 immediate) { begin_send(user, IBV_WR_SEND_WITH_IMM, immediate); };
-  qp.wr_send_inv = [](ibv_qp_ex* user, std::uint32_t rkey) { begin_send(user, IBV_WR_SEND_WITH_INV, rkey); };
+  qp.wr_send_imm = [](ibv_qp_ex* user, __be32 immediate) {
+    begin_send(user, IBV_WR_SEND_WITH_IMM, immediate);
+  };
+  qp.wr_send_inv = [](ibv_qp_ex* user, std::uint32_t rkey) {
+    begin_send(user, IBV_WR_SEND_WITH_INV, rkey);
+  };
   qp.wr_set_ud_addr = [](ibv_qp_ex* user, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
     auto* const work = newest(of(user));
     if (work == nullptr) return;
@@ -161,7 +170,8 @@ void set_work_request_functions(ibv_qp_ex& qp) {
     set_inline(user, 1, &one);
   };
   qp.wr_set_inline_data_list = set_inline;
-  qp.wr_set_sge = [](ibv_qp_ex* user, std::uint32_t lkey, std::uint64_t address, std::uint32_t bytes) {
+  qp.wr_set_sge = [](ibv_qp_ex* user, std::uint32_t lkey, std::uint64_t address,
+                     std::uint32_t bytes) {
     const ibv_sge one{.addr = address, .length = bytes, .lkey = lkey};
     set_elements(user, 1, &one);
   };
