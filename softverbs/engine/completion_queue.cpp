@@ -54,7 +54,8 @@ bool completion_queue::push(const ibv_wc& wc, bool solicited) {
 int completion_queue::pop(int most, ibv_wc* out) {
   const std::lock_guard reader(reader_mutex_);
   const std::lock_guard lock(mutex_);
-  const auto count = std::min<std::uint64_t>(head_ - tail_, static_cast<std::uint64_t>(most));
+  const auto count =
+      std::min<std::uint64_t>(head_ - tail_, static_cast<std::uint64_t>(std::max(most, 0)));
   for (std::uint64_t i = 0; i < count; ++i) out[i] = ring_[(tail_ + i) % ring_.size()].wc;
   tail_ += count;
   queued_.store(head_ - tail_, std::memory_order_release);

@@ -220,20 +220,12 @@ void queue_pair::enter_send_error() {
   if (attributes.qp_state != IBV_QPS_RTS && attributes.qp_state != IBV_QPS_SQD) return;
   attributes.qp_state = IBV_QPS_SQE;
   qp_base.state = IBV_QPS_SQE;
-  while (!sends.is_empty()) {
-    complete_send(sends[sends.tail()], IBV_WC_WR_FLUSH_ERR);
-    sends[sends.tail()].started = false;
-    sends.pop();
-  }
+  while (!sends.is_empty()) complete_oldest_send(IBV_WC_WR_FLUSH_ERR);
   out.reset(out.next_psn());
 }
 
 void queue_pair::flush() {
-  while (!sends.is_empty()) {
-    complete_send(sends[sends.tail()], IBV_WC_WR_FLUSH_ERR);
-    sends[sends.tail()].started = false;
-    sends.pop();
-  }
+  while (!sends.is_empty()) complete_oldest_send(IBV_WC_WR_FLUSH_ERR);
   out.reset(out.next_psn());
   receive_work work;
   const auto flush_receive = [&] {
@@ -254,6 +246,14 @@ void queue_pair::flush() {
 }
 
 // --- completions -----------------------------------------------------------------------------
+
+void queue_pair::complete_oldest_send(ibv_wc_status status) {
+  // Out of the queue first: a completion queue that overflows flushes what is in it.
+  auto& oldest = sends[sends.tail()];
+  oldest.started = false;
+  sends.pop();
+  complete_send(oldest, status);
+}
 
 void queue_pair::complete_send(const send_work& work, ibv_wc_status status) {
   const bool wanted = made.signal_all || (work.flags & IBV_SEND_SIGNALED) != 0;
@@ -475,10 +475,7 @@ int queue_pair::bind_window(memory_window& window, const ibv_mw_bind& wanted) {
 void queue_pair::posted(unsigned count) {
   sends.publish(count);
   if (attributes.qp_state == IBV_QPS_ERR || attributes.qp_state == IBV_QPS_SQE) {
-    while (!sends.is_empty()) {
-      complete_send(sends[sends.tail()], IBV_WC_WR_FLUSH_ERR);
-      sends.pop();
-    }
+    while (!sends.is_empty()) complete_oldest_send(IBV_WC_WR_FLUSH_ERR);
     return;
   }
   keep_sending();

@@ -69,7 +69,8 @@ class queue_pair : public ibv_qp_ex {
   void look_again_soon();
 
   // --- for the two halves ---
-  void complete_send(const send_work& work, ibv_wc_status status);
+  /// Takes it out of the send queue, which is not empty.
+  void complete_oldest_send(ibv_wc_status status);
   void push_completion(completion_queue& cq, const ibv_wc& wc, bool solicited);
   void enter_error();
   /// UC and UD: a failed send stops the send queue alone.
@@ -101,6 +102,7 @@ class queue_pair : public ibv_qp_ex {
   int building_failure = 0;
 
  private:
+  void complete_send(const send_work& work, ibv_wc_status status);
   [[nodiscard]] int apply(const ibv_qp_attr& wanted, int mask);
   [[nodiscard]] int connect(const ibv_qp_attr& wanted);
   void reset();

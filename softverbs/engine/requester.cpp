@@ -364,10 +364,7 @@ void requester::progress_made() {
 }
 
 void requester::complete_oldest(ibv_wc_status status) {
-  const auto index = qp_.sends.tail();
-  qp_.complete_send(qp_.sends[index], status);
-  qp_.sends[index].started = false;
-  qp_.sends.pop();
+  qp_.complete_oldest_send(status);
   cursor_ = std::max(cursor_, qp_.sends.tail());
 }
 
