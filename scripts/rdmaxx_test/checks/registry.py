@@ -3,11 +3,13 @@
 from rdmaxx_test.checks import (
     Check,
     build,
+    capture,
     compile_fail,
     consumer,
     formatting,
     headers,
     layering,
+    programs,
     scripts,
     self_description,
     snippets,
@@ -26,5 +28,7 @@ ALL = (
     Check("consumer", consumer.run),
     Check("snippets", snippets.run),
     Check("softverbs abi", softverbs_abi.run),
+    Check("programs", programs.run),
+    Check("capture", capture.run),
     Check("tidy", tidy.run),
 )

@@ -1,0 +1,124 @@
+"""Runs a client and a server that meet at a TCP port of this machine, as most RDMA programs do."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rdmaxx_project import processes
+
+LISTENING = "0A"  # as /proc/net/tcp writes the state
+LOOK_AGAIN_AFTER = 0.005  # seconds
+TIME_TO_FOLLOW = 10  # seconds that one side has to end after the other failed
+
+
+@dataclass(frozen=True)
+class Sides:
+    server: list[str]
+    clients: list[list[str]]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run(sides: Sides, port: int, logs: Path, environment: Mapping[str, str], timeout: float) -> str:
+    """Returns what went wrong, with the output of all sides; nothing if all exited with 0."""
+    server = _Side("server", sides.server, logs, environment, timeout)
+    server.start()
+    if not _wait(lambda: is_listening(port) or server.has_ended, timeout) or server.has_ended:
+        server.stop()
+        return _verdict([server], f"the server never listened on port {port}")
+    clients = [
+        _Side(f"client {number}", command, logs, environment, timeout)
+        for number, command in enumerate(sides.clients, 1)
+    ]
+    for client in clients:
+        client.start()
+    everybody = [server, *clients]
+    _wait(lambda: all(side.has_ended for side in everybody) or any(side.has_failed for side in everybody), timeout)
+    _wait(lambda: all(side.has_ended for side in everybody), TIME_TO_FOLLOW)
+    for side in everybody:
+        side.stop()
+    return _verdict(everybody) if any(side.has_failed for side in everybody) else ""
+
+
+def is_listening(port: int) -> bool:
+    return any(_has_listener(Path(f"/proc/net/{table}").read_text(), port) for table in ("tcp", "tcp6"))
+
+
+def _has_listener(table: str, port: int) -> bool:
+    for line in table.splitlines()[1:]:
+        columns = line.split()
+        if columns[3] == LISTENING and int(columns[1].rpartition(":")[2], 16) == port:
+            return True
+    return False
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_AGAIN_AFTER)
+    return True
+
+
+def _verdict(sides: list["_Side"], problem: str = "") -> str:
+    return "\n".join(filter(None, [problem, *(side.report() for side in sides)]))
+
+
+class _Side:
+    def __init__(self, name: str, command: list[str], logs: Path, environment: Mapping[str, str], timeout: float):
+        self._name = name
+        self._command = command
+        self._log = logs / f"{name.replace(' ', '-')}.log"
+        self._log.unlink(missing_ok=True)
+        self._environment = environment
+        self._timeout = timeout
+        self._status: int | None = None
+        self._stopped = False
+        self._end: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
+    def has_failed(self) -> bool:
+        return self.has_ended and self._status != 0
+
+    def stop(self) -> None:
+        if not self.has_ended:
+            self._stopped = True
+            self._end()
+        self._thread.join()
+
+    def report(self) -> str:
+        ending = f"exit status {self._status}"
+        if self._status is None:
+            ending = "could not be started"
+        elif self._stopped or self._status == processes.TIMED_OUT:
+            ending = "still ran and was stopped"
+        command = " ".join(self._command)
+        return f"--- {self._name} ({ending}): {command}\n{processes.tail(self._log)}"
+
+    def _run(self) -> None:
+        def remember(end: Callable[[], None]) -> None:
+            self._end = end
+
+        self._status = processes.run(
+            self._command,
+            self._log,
+            timeout=self._timeout,
+            environment=self._environment,
+            on_start=remember,
+        )
