@@ -10,14 +10,17 @@ namespace softverbs::engine {
 std::optional<path_ends> path_of(const station& place, const ibv_ah_attr& attributes) {
   const auto rows = net::gid_table(place.device());
   const auto index = attributes.grh.sgid_index;
-  if (index >= rows.size() || !rows[index].packets_carry) return std::nullopt;
+  if (index >= rows.size()) return std::nullopt;
+  const auto source = rows[index].packets_carry;
+  if (!source) return std::nullopt;
   path_ends ends;
-  ends.source = *rows[index].packets_carry;
+  ends.source = *source;
   ends.traffic_class = attributes.grh.traffic_class;
   std::memcpy(ends.destination.raw.data(), attributes.grh.dgid.raw, sizeof attributes.grh.dgid.raw);
   // The loopback's link-local GID is no address of its own.
-  if (place.device().loopback && rows[0].gid == ends.destination && rows[0].packets_carry) {
-    ends.destination = *rows[0].packets_carry;
+  const auto& first = rows.front();
+  if (place.device().loopback && first.gid == ends.destination) {
+    ends.destination = first.packets_carry.value_or(ends.destination);
   }
   if (ends.source.is_ipv4() != ends.destination.is_ipv4()) return std::nullopt;
   return ends;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <string_view>
 
 namespace softverbs::engine {
 
@@ -29,6 +30,9 @@ class fault_plan {
   [[nodiscard]] static fault_plan& of_process();
 
  private:
+  [[nodiscard]] bool assign(std::string_view name, std::string_view value);
+  [[nodiscard]] double* rate_of(std::string_view name);
+
   bool active_ = false;
   double loss_ = 0;
   double duplicate_ = 0;

@@ -20,6 +20,7 @@ struct envelope {
   net::address source{};
   std::uint16_t source_port = 0;
   std::uint16_t kind = 0;
+  std::uint32_t segment_bytes = 0;
 };
 
 abstract_name name_of(const net::address& address, std::uint16_t port) {
@@ -79,8 +80,10 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
       out.source = cover.source;
       out.source_port = cover.source_port;
       out.what = static_cast<letter::kind>(cover.kind);
-      out.packet = memory.subspan(sizeof cover, static_cast<std::size_t>(bytes) - sizeof cover);
-      if (out.what == letter::kind::packet && out.memory_fd < 0) return true;
+      out.packets = memory.subspan(sizeof cover, static_cast<std::size_t>(bytes) - sizeof cover);
+      out.segment_bytes = cover.segment_bytes;
+      if (out.what == letter::kind::packets && out.memory_fd < 0 && out.segment_bytes > 0)
+        return true;
       // A ring speaks for an address and a port: only their holder can have sent it.
       const auto claimed = name_of(cover.source, cover.source_port);
       if (out.what == letter::kind::ring && out.bell_fd >= 0 && claimed == sender) return true;
@@ -113,22 +116,31 @@ bool mailbox::send_ring(const net::address& to, std::uint16_t to_port,
   return ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-void mailbox::hand_on(int socket, const net::address& own, std::uint16_t to_port,
-                      const net::address& source, std::uint16_t source_port,
-                      std::span<const std::byte> packet) {
+int mailbox::connect_to(const net::address& to, std::uint16_t to_port) {
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  const auto name = name_of(to, to_port);
+  if (::connect(fd, name.get(), name.bytes) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+bool mailbox::hand_on(int socket, const net::address& source, std::uint16_t source_port,
+                      std::span<const std::byte> packets, std::size_t segment_bytes) {
   envelope cover{.source = source,
                  .source_port = source_port,
-                 .kind = static_cast<std::uint16_t>(letter::kind::packet)};
+                 .kind = static_cast<std::uint16_t>(letter::kind::packets),
+                 .segment_bytes = static_cast<std::uint32_t>(segment_bytes)};
   std::array<iovec, 2> parts{
       {{.iov_base = &cover, .iov_len = sizeof cover},
-       {.iov_base = const_cast<std::byte*>(packet.data()), .iov_len = packet.size()}}};
-  auto name = name_of(own, to_port);
+       {.iov_base = const_cast<std::byte*>(packets.data()), .iov_len = packets.size()}}};
   msghdr message{};
-  message.msg_name = &name.name;
-  message.msg_namelen = name.bytes;
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  [[maybe_unused]] const auto sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+         (errno != ECONNREFUSED && errno != ENOTCONN && errno != EPIPE);
 }
 
 }  // namespace softverbs::engine

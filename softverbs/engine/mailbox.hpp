@@ -3,7 +3,7 @@
 // can bind it, and it vanishes with its owner; the kernel tells the receiver the name of the
 // sender.
 //
-// Two kinds of letters come: a packet that reached the well-known port in another process, and the
+// Two kinds of letters come: packets that reached the well-known port in another process, and the
 // memory of a packet ring that a neighbour will write to.
 #pragma once
 
@@ -31,14 +31,15 @@ class mailbox {
 
   /// A letter, as it lies in `memory`.
   struct letter {
-    enum class kind : std::uint8_t { packet, ring } what = kind::packet;
+    enum class kind : std::uint8_t { packets, ring } what = kind::packets;
     net::address source;
     std::uint16_t source_port = 0;
-    std::span<const std::byte> packet;
-    int memory_fd = -1;  ///< of a ring; the receiver's to close
+    std::span<const std::byte> packets;  ///< one behind the other
+    std::size_t segment_bytes = 0;       ///< of each packet but the last
+    int memory_fd = -1;                  ///< of a ring; the receiver's to close
     int bell_fd = -1;
   };
-  static constexpr std::size_t letter_bytes = 16384;  // no RoCE packet is longer
+  static constexpr std::size_t letter_bytes = 65536 + 64;  // no train of packets is longer
   /// False if there is none. Letters that make no sense are thrown away.
   [[nodiscard]] bool take(std::span<std::byte> memory, letter& out) const;
 
@@ -46,11 +47,14 @@ class mailbox {
   [[nodiscard]] bool send_ring(const net::address& to, std::uint16_t to_port,
                                const ring_writer& ring) const;
 
-  /// For a packet that came through the well-known port of `own` and belongs to the process that
-  /// holds `to_port`. Lost if nobody does or its box is full.
-  static void hand_on(int socket, const net::address& own, std::uint16_t to_port,
-                      const net::address& source, std::uint16_t source_port,
-                      std::span<const std::byte> packet);
+  /// A socket that sends to the process that holds the address and port; negative if nobody does.
+  /// One for each: what a process that has stopped does not read counts against the socket.
+  [[nodiscard]] static int connect_to(const net::address& to, std::uint16_t to_port);
+  /// For packets that came through the well-known port and belong to the process behind `socket`.
+  /// Lost if its box is full. False if nobody holds the port any more.
+  [[nodiscard]] static bool hand_on(int socket, const net::address& source,
+                                    std::uint16_t source_port, std::span<const std::byte> packets,
+                                    std::size_t segment_bytes);
 
  private:
   mailbox(int fd, const net::address& own, std::uint16_t port) : fd_(fd), own_(own), port_(port) {}

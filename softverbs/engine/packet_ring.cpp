@@ -22,7 +22,7 @@ struct record {
 constexpr std::uint32_t skip_to_start = 0xffff'ffff;
 constexpr std::uint64_t alignment = sizeof(record);
 // What stays free for acknowledgements, which nobody asks room for.
-constexpr std::size_t reserve = 32 * 1024;
+constexpr std::size_t reserve = std::size_t{32} * 1024;
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 constexpr std::uint64_t record_bytes(std::size_t packet) {

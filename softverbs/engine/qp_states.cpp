@@ -40,9 +40,9 @@ std::optional<attribute_sets> sets(ibv_qp_state from, ibv_qp_state to, ibv_qp_ty
       break;
     case IBV_QPS_RTR:
       if (to == IBV_QPS_RTS) {
-        const int needed = sends_reliably(type)       ? requester_limits
-                           : type == IBV_QPT_XRC_RECV ? IBV_QP_TIMEOUT
-                                                      : 0;
+        int needed = 0;
+        if (sends_reliably(type)) needed = requester_limits;
+        if (type == IBV_QPT_XRC_RECV) needed = IBV_QP_TIMEOUT;
         return attribute_sets{.required = IBV_QP_SQ_PSN | needed,
                               .optional = IBV_QP_CUR_STATE | changes};
       }

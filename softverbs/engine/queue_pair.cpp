@@ -81,6 +81,7 @@ int queue_pair::modify(const ibv_qp_attr& wanted, int mask) {
       const auto port = net::netdev_by_index(context.place->device().index);
       mtu_bytes = std::min<std::size_t>(settings::get().mtu, 4096);
       while (mtu_bytes > 256 && port && mtu_bytes + 80 > port->mtu) mtu_bytes /= 2;
+      context.place->open_well_known_ports();
     }
     in.reset(attributes.rq_psn);
   }
@@ -542,13 +543,9 @@ void queue_pair::receive(const inbound& packet) {
 }
 
 void queue_pair::after_receiving(bool called_by_user) {
-  bool more = false;
-  if (in.has_answers() || !called_by_user) {
-    more = in.pump();
-  } else if (in.has_acknowledgement() && !context.place->acknowledge_later(*where)) {
-    more = in.pump();
-  }
-  if (more) deferred_work::add(where);
+  const bool later = called_by_user && !in.has_answers() && in.has_acknowledgement() &&
+                     context.place->acknowledge_later(*where);
+  if (!later && in.pump()) deferred_work::add(where);
   keep_sending();
 }
 

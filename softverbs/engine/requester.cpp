@@ -13,12 +13,12 @@ using wire::operation;
 
 // All 24-bit PSNs lie above this in 64 bits, so that nothing becomes negative.
 constexpr std::uint64_t psn_origin = std::uint64_t{1} << 32;
-constexpr std::size_t first_window = 64 * 1024;
-constexpr std::size_t largest_window = 256 * 1024;
+constexpr std::size_t first_window = std::size_t{64} * 1024;
+constexpr std::size_t largest_window = std::size_t{256} * 1024;
 // What one call sends before others get their turn.
-constexpr std::size_t burst_bytes = 256 * 1024;
+constexpr std::size_t burst_bytes = std::size_t{256} * 1024;
 // A longer read is asked for in pieces: its answers would overflow the socket of the one who asks.
-constexpr std::size_t largest_read_bytes = 64 * 1024;
+constexpr std::size_t largest_read_bytes = std::size_t{64} * 1024;
 // How long a sender without acknowledgements waits for the receiver's flow control.
 constexpr auto flow_control_patience = std::chrono::milliseconds(100);
 
@@ -40,34 +40,38 @@ std::uint64_t packets_of(std::uint64_t bytes, std::size_t mtu) {
   return bytes == 0 ? 1 : (bytes + mtu - 1) / mtu;
 }
 
-/// The opcode of packet `index` of `count`.
-operation send_operation(ibv_wr_opcode opcode, bool first, bool last) {
-  const bool only = first && last;
+/// The opcodes of a message by the place of a packet in it.
+struct message_operations {
+  operation first;
+  operation middle;
+  operation last;
+  operation only;
+};
+
+message_operations operations_of(ibv_wr_opcode opcode) {
   switch (opcode) {
     case IBV_WR_SEND_WITH_IMM:
-      if (only) return operation::send_only_immediate;
-      return first  ? operation::send_first
-             : last ? operation::send_last_immediate
-                    : operation::send_middle;
+      return {operation::send_first, operation::send_middle, operation::send_last_immediate,
+              operation::send_only_immediate};
     case IBV_WR_SEND_WITH_INV:
-      if (only) return operation::send_only_invalidate;
-      return first  ? operation::send_first
-             : last ? operation::send_last_invalidate
-                    : operation::send_middle;
+      return {operation::send_first, operation::send_middle, operation::send_last_invalidate,
+              operation::send_only_invalidate};
     case IBV_WR_RDMA_WRITE:
-      if (only) return operation::write_only;
-      return first  ? operation::write_first
-             : last ? operation::write_last
-                    : operation::write_middle;
+      return {operation::write_first, operation::write_middle, operation::write_last,
+              operation::write_only};
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-      if (only) return operation::write_only_immediate;
-      return first  ? operation::write_first
-             : last ? operation::write_last_immediate
-                    : operation::write_middle;
+      return {operation::write_first, operation::write_middle, operation::write_last_immediate,
+              operation::write_only_immediate};
     default:
-      if (only) return operation::send_only;
-      return first ? operation::send_first : last ? operation::send_last : operation::send_middle;
+      return {operation::send_first, operation::send_middle, operation::send_last,
+              operation::send_only};
   }
+}
+
+operation send_operation(ibv_wr_opcode opcode, bool first, bool last) {
+  const auto operations = operations_of(opcode);
+  if (first) return last ? operations.only : operations.first;
+  return last ? operations.last : operations.middle;
 }
 
 /// The pieces of [offset, offset + bytes) of a request's payload, with its memory located.
@@ -126,6 +130,7 @@ void requester::reset(std::uint32_t first_psn) {
   stop_timers();
   rnr_until_ = time_point::min();
   room_at_ = never;
+  blocked_ = neighbour_is_gone_ = false;
 }
 
 std::uint64_t requester::extend(std::uint32_t psn) const {
@@ -152,8 +157,13 @@ bool requester::window_is_open(std::size_t bytes) const {
 }
 
 bool requester::has_room(const route& way) {
-  if (way.has_room(qp_.mtu())) return true;
-  // Nothing tells when the neighbour has read: look again soon.
+  if (way.has_room(qp_.mtu())) {
+    blocked_ = neighbour_is_gone_ = false;
+    return true;
+  }
+  if (neighbour_is_gone_) return true;
+  // Nothing tells when the neighbour has read: look again soon. It may have died: the timers run.
+  blocked_ = true;
   room_at_ = clock::now() + time_to_read;
   return false;
 }
@@ -240,7 +250,7 @@ bool requester::pump_reliable() {
     }
   }
   highest_ = std::max(highest_, next_);
-  if (next_ != unacknowledged_ && probe_at_ == never) start_timers();
+  if ((next_ != unacknowledged_ || blocked_) && probe_at_ == never) start_timers();
   complete_local_work();
   // A request that cannot be sent fails when all before it are complete.
   if (!qp_.sends.is_empty()) {
@@ -397,7 +407,7 @@ bool requester::acknowledge_through(std::uint64_t psn) {
   }
   complete_local_work();
   if (unacknowledged_ != before) {
-    if (next_ < unacknowledged_) next_ = unacknowledged_;
+    next_ = std::max(next_, unacknowledged_);
     window_ = std::min(largest_window, window_ + (unacknowledged_ - before) * qp_.mtu() / 4);
     progress_made();
   }
@@ -582,7 +592,7 @@ void requester::on_atomic_acknowledge(const wire::headers& header) {
 void requester::on_timer(time_point now) {
   if (rnr_until_ != time_point::min() && now >= rnr_until_) rnr_until_ = time_point::min();
   if (now >= room_at_) room_at_ = never;
-  if (unacknowledged_ == next_) {
+  if (unacknowledged_ == next_ && !blocked_) {
     stop_timers();
     return;
   }
@@ -592,6 +602,7 @@ void requester::on_timer(time_point now) {
       retry_from(unacknowledged_);
     } else {
       unacknowledged_ = next_;  // the receiver does not answer: go on without it
+      neighbour_is_gone_ = blocked_;
     }
   } else if (now >= probe_at_ && is_reliable()) {
     probe_after_ *= 2;
@@ -680,7 +691,7 @@ bool requester::pump_unreliable() {
       }
       sent += out.bytes() + 1;
       out.flush();
-      if (controlled && next_ != unacknowledged_ && retransmit_at_ == never) {
+      if (controlled && (next_ != unacknowledged_ || blocked_) && retransmit_at_ == never) {
         retransmit_at_ = clock::now() + flow_control_patience;
       }
     } else {

@@ -102,7 +102,9 @@ class requester {
   time_point probe_at_ = never;
   clock::duration probe_after_{};
   time_point rnr_until_ = time_point::min();
-  time_point room_at_ = never;  ///< when a full ring may have room again
+  time_point room_at_ = never;      ///< when a full ring may have room again
+  bool blocked_ = false;            ///< the ring was full
+  bool neighbour_is_gone_ = false;  ///< for too long: without acknowledgements, packets get lost
 };
 
 }  // namespace softverbs::engine

@@ -16,7 +16,7 @@ using wire::operation;
 
 constexpr std::size_t grh_bytes = 40;
 // What one call answers before others get their turn.
-constexpr std::size_t burst_bytes = 128 * 1024;
+constexpr std::size_t burst_bytes = std::size_t{128} * 1024;
 
 bool is_first(operation op) { return op == operation::send_first || op == operation::write_first; }
 bool is_only(operation op) {
@@ -45,6 +45,11 @@ bool ends_message(operation op) { return !is_first(op) && !is_middle(op); }
 
 std::uint32_t packets_of(std::uint32_t bytes, std::size_t mtu) {
   return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + mtu - 1) / mtu);
+}
+
+operation response_operation(bool first, bool last) {
+  if (first) return last ? operation::read_response_only : operation::read_response_first;
+  return last ? operation::read_response_last : operation::read_response_middle;
 }
 
 /// Returns what the cell held before. Atomic also towards the processors of this host.
@@ -251,12 +256,12 @@ bool responder::need_receive(const wire::headers& header) {
   receive_cq_ = qp_.made.receive_cq;
   receive_pd_ = qp_.made.srq != nullptr ? qp_.made.srq->pd : qp_.made.pd;
   if (qp_.made.type == IBV_QPT_XRC_RECV) {
-    bool known = srq_directory::of_process().with(qp_.made.domain, header.xrc_srqn,
-                                                  [&](shared_receive_queue& srq) {
-                                                    have_receive_ = srq.take(receive_);
-                                                    receive_cq_ = srq.cq;
-                                                    receive_pd_ = srq.pd;
-                                                  });
+    const bool known = srq_directory::of_process().with(qp_.made.domain, header.xrc_srqn,
+                                                        [&](shared_receive_queue& srq) {
+                                                          have_receive_ = srq.take(receive_);
+                                                          receive_cq_ = srq.cq;
+                                                          receive_pd_ = srq.pd;
+                                                        });
     if (!known) {
       reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
       return false;
@@ -457,13 +462,13 @@ void responder::receive_read(const wire::headers& header) {
     return;
   }
   msn_ = (msn_ + 1) & wire::psn_mask;
-  answer next{.first_psn = header.psn,
-              .packets = packets_of(header.dma_length, qp_.mtu()),
-              .address = header.remote_address,
-              .rkey = header.rkey,
-              .bytes = header.dma_length,
-              .pd = remote_pd_,
-              .msn = msn_};
+  const answer next{.first_psn = header.psn,
+                    .packets = packets_of(header.dma_length, qp_.mtu()),
+                    .address = header.remote_address,
+                    .rkey = header.rkey,
+                    .bytes = header.dma_length,
+                    .pd = remote_pd_,
+                    .msn = msn_};
   answer_due_ = false;  // the response acknowledges everything before it
   answers_.push_back(next);
   resources_.push_back(next);
@@ -626,10 +631,7 @@ bool responder::pump() {
       }
       const bool first = next.sent == 0;
       const bool last = next.sent + 1 == next.packets;
-      const auto op = first && last ? operation::read_response_only
-                      : first       ? operation::read_response_first
-                      : last        ? operation::read_response_last
-                                    : operation::read_response_middle;
+      const auto op = response_operation(first, last);
       auto header = answer_header(op, next.first_psn + next.sent);
       header.msn = next.msn;
       out.add(header, {&payload, bytes != 0 ? std::size_t{1} : 0});

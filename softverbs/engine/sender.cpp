@@ -38,7 +38,7 @@ struct sender::scratch {
 
 sender::sender(const route& to, held_packet& held)
     : route_(to), held_(held), scratch_([]() -> scratch& {
-        thread_local scratch memory;
+        static thread_local scratch memory;
         return memory;
       }()) {}
 

@@ -202,12 +202,25 @@ int station::open_well_known_port(const net::address& own) {
   return well_known_.back()->failure();
 }
 
-void station::watch(int fd, source what, const void* object) {
+void station::open_well_known_ports() {
+  if (device_.loopback) return;
+  for (const auto& own : own_addresses(device_)) {
+    [[maybe_unused]] const int logged = open_well_known_port(own);
+  }
+}
+
+void station::unwatch(int fd) { forget_descriptor(fd); }
+
+void station::watch(int fd, source what, const void* object) const {
   // Objects are aligned: the lowest bits of their addresses are free.
   const auto marked = reinterpret_cast<std::uintptr_t>(object) | static_cast<std::uintptr_t>(what);
   epoll_event interest{.events = EPOLLIN, .data = {.u64 = marked}};
   // The well-known port is shared by processes: one of them is woken for a packet, not all.
-  if (what == source::well_known) interest.events |= EPOLLEXCLUSIVE;
+  if (what == source::well_known) {
+    interest.events |= EPOLLEXCLUSIVE;
+    const std::unique_lock all(process().mutex);
+    process().descriptors.push_back(fd);
+  }
   ::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, fd, &interest);
 }
 
@@ -310,13 +323,14 @@ bool station::prepare_rings_for_sleep() {
 }
 
 bool station::receive_letters(const mailbox& box) {
-  std::array<std::byte, mailbox::letter_bytes> memory;
+  letter_memory_.resize(mailbox::letter_bytes);
   mailbox::letter letter;
   bool any = false;
-  for (int i = 0; i < 64 && box.take(memory, letter); ++i) {
+  for (int i = 0; i < 64 && box.take(letter_memory_, letter); ++i) {
     any = true;
-    if (letter.what == mailbox::letter::kind::packet) {
-      well_known_port::deliver(box.own_address(), letter.source, letter.source_port, letter.packet);
+    if (letter.what == mailbox::letter::kind::packets) {
+      well_known_port::deliver(box.own_address(), letter.source, letter.source_port, letter.packets,
+                               letter.segment_bytes);
       continue;
     }
     auto ring = std::make_unique<ring_reader>(letter.memory_fd, letter.bell_fd);
@@ -432,7 +446,7 @@ void station::user_sleeps() {
   if (standby_.load(std::memory_order_relaxed)) wake();
 }
 
-void station::wake() {
+void station::wake() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
 }
@@ -485,51 +499,46 @@ void station::set_standby(bool standby) {
   ::epoll_ctl(outer_epoll_, EPOLL_CTL_MOD, sockets_epoll_, &interest);
 }
 
+time_point station::time_to_wake(bool standby) {
+  // Announced before the timers are read, so that a timer set meanwhile wakes this thread.
+  thread_sleeps_until_ = never.time_since_epoch().count();
+  const auto timers = run_timers();
+  const auto soon = std::min(timers, clock::now() + standby_interval);
+  if (standby) return soon;
+  const std::unique_lock receiving(receiving_, std::try_to_lock);
+  if (!receiving.owns_lock()) return soon;  // a user receives: the rings cannot be looked at
+  return prepare_rings_for_sleep() ? timers : clock::now();
+}
+
+bool station::sleep_until(time_point until) {
+  thread_sleeps_until_ = until.time_since_epoch().count();
+  timespec timeout{};
+  if (until != never) {
+    const auto left =
+        std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(until - clock::now()));
+    timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+  }
+  std::array<epoll_event, 2> ready{};
+  ::epoll_pwait2(outer_epoll_, ready.data(), ready.size(), until == never ? nullptr : &timeout,
+                 nullptr);
+  thread_sleeps_until_ = 0;
+  std::uint64_t calls = 0;  // the descriptor does not block
+  return ::read(wake_fd_, &calls, sizeof calls) == sizeof calls;
+}
+
 void station::work() {
   ask_for_short_slices();
   std::uint64_t polls_seen = 0;
   auto prompt_until = time_point::min();
   while (!stopping_) {
-    // Announced before the timers are read, so that a timer set meanwhile wakes this thread.
-    thread_sleeps_until_ = never.time_since_epoch().count();
-    auto until = run_timers();
     const bool standby = standby_.load(std::memory_order_relaxed);
-    const auto now = clock::now();
-    if (standby) {
-      until = std::min(until, now + standby_interval);
-    } else if (const std::unique_lock receiving(receiving_, std::try_to_lock);
-               !receiving.owns_lock()) {
-      until = std::min(until, now + standby_interval);
-    } else if (!prepare_rings_for_sleep()) {
-      until = now;
-    }
-    thread_sleeps_until_ = until.time_since_epoch().count();
-
-    std::array<epoll_event, 2> ready{};
-    timespec timeout{};
-    if (until != never) {
-      const auto left = std::max(std::chrono::nanoseconds(0),
-                                 std::chrono::duration_cast<std::chrono::nanoseconds>(until - now));
-      timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
-    }
-    const int count = ::epoll_pwait2(outer_epoll_, ready.data(), ready.size(),
-                                     until == never ? nullptr : &timeout, nullptr);
-    thread_sleeps_until_ = 0;
-    bool woken = false;
-    for (int i = 0; i < count; ++i) {
-      if (ready[static_cast<std::size_t>(i)].data.fd != wake_fd_) continue;
-      std::uint64_t ignored = 0;
-      [[maybe_unused]] const auto got = ::read(wake_fd_, &ignored, sizeof ignored);
-      woken = true;
-    }
-
+    const bool woken = sleep_until(time_to_wake(standby));
     const auto polls = polls_.load(std::memory_order_relaxed);
     const bool users_poll = polls - std::exchange(polls_seen, polls) > 1;
+    // While users poll, they do the work, and this thread must not stand in their way.
+    if (standby && users_poll && !woken) continue;
     {
-      // While users poll, they do the work, and this thread must not stand in their way.
-      std::unique_lock receiving(receiving_, std::defer_lock);
-      if (standby && users_poll && !woken) continue;
-      receiving.lock();
+      const std::lock_guard receiving(receiving_);
       send_deferred_acknowledgements();
       const bool found = receive_all();
       if (standby && found && !users_poll) prompt_until = clock::now() + prompt_interval;

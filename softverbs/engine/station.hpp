@@ -96,6 +96,8 @@ class station : public std::enable_shared_from_this<station> {
 
   /// Makes sure that packets from other hosts reach this process; 0 or an errno.
   [[nodiscard]] int open_well_known_port(const net::address& own);
+  /// The same for all addresses, as far as they can be had.
+  void open_well_known_ports();
 
   /// Called by users who find their completion queue empty.
   void poll();
@@ -117,7 +119,10 @@ class station : public std::enable_shared_from_this<station> {
 
   void start_thread();
   void work();
-  void wake();
+  [[nodiscard]] time_point time_to_wake(bool standby);
+  /// Until then, a packet, or wake(): true.
+  bool sleep_until(time_point until);
+  void wake() const;
   [[nodiscard]] time_point run_timers();
   /// All with the receiving lock held.
   bool receive_all();
@@ -131,7 +136,8 @@ class station : public std::enable_shared_from_this<station> {
 
   /// What stands behind a descriptor in `sockets_epoll_`.
   enum class source : std::uint8_t { socket, well_known, letters, bell };
-  void watch(int fd, source what, const void* object);
+  void watch(int fd, source what, const void* object) const;
+  static void unwatch(int fd);  ///< before it is closed
   void set_standby(bool standby);
 
   friend class well_known_port;
@@ -162,6 +168,7 @@ class station : public std::enable_shared_from_this<station> {
   const net::udp_socket* busiest_ = nullptr;  ///< where the last packets came from
   unsigned polls_since_look_ = 0;
   std::vector<neighbour> neighbours_;
+  std::vector<std::byte> letter_memory_;
   std::vector<std::shared_ptr<endpoint>> acknowledgements_;
   bool called_by_user_ = false;
   int sockets_epoll_ = -1;

@@ -1,5 +1,6 @@
 #include <engine/well_known_port.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -34,7 +35,6 @@ abstract_name meeting_place(const net::address& own) {
 
 well_known_port::well_known_port(station& owner, const net::address& own)
     : station_(owner), own_(own) {
-  hand_on_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const auto deadline = clock::now() + patience;
   while (!bind_first() && !join_others()) {
     if (failure_ != EADDRINUSE || clock::now() > deadline) {
@@ -52,8 +52,9 @@ well_known_port::well_known_port(station& owner, const net::address& own)
 }
 
 well_known_port::~well_known_port() {
+  for (const auto& each : watched_) station_.unwatch(each->fd);
+  for (const auto& [port, fd] : neighbours_) ::close(fd);
   if (listener_ >= 0) ::close(listener_);
-  if (hand_on_ >= 0) ::close(hand_on_);
 }
 
 bool well_known_port::bind_first() {
@@ -62,9 +63,10 @@ bool well_known_port::bind_first() {
   if (socket == nullptr) return false;
   const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const auto place = meeting_place(own_);
-  if (::bind(listener, place.get(), place.bytes) != 0 || ::listen(listener, 64) != 0) {
+  if (listener < 0 || ::bind(listener, place.get(), place.bytes) != 0 ||
+      ::listen(listener, 64) != 0) {
     failure_ = errno;
-    ::close(listener);
+    if (listener >= 0) ::close(listener);
     return false;
   }
   socket_ = std::move(socket);
@@ -75,6 +77,7 @@ bool well_known_port::bind_first() {
 bool well_known_port::join_others() {
   if (failure_ != EADDRINUSE) return false;
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
   const auto place = meeting_place(own_);
   const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -120,40 +123,74 @@ bool well_known_port::receive(const watched& source, net::receive_buffers& buffe
       break;
   }
   const auto trains = buffers.receive(*socket_);
-  for (const auto& train : trains) {
-    for (auto rest = train.bytes; !rest.empty();) {
-      const auto datagram = rest.first(std::min(rest.size(), train.segment_bytes));
-      rest = rest.subspan(datagram.size());
-      const auto packet = wire::decode(datagram);
-      if (!packet) continue;
-      const auto port = static_cast<std::uint16_t>(packet->header.destination_qpn >> 8);
-      if (find_in_process(own_, packet->header.destination_qpn) != nullptr) {
-        deliver(own_, train.source, train.source_port, datagram);
-      } else {
-        mailbox::hand_on(hand_on_, own_, port, train.source, train.source_port, datagram);
-      }
-    }
-  }
+  for (const auto& train : trains) sort(train);
   return !trains.empty();
 }
 
+void well_known_port::sort(const net::receive_buffers::train& train) {
+  const auto qpn_at = [&](std::size_t at) {
+    const auto rest = train.bytes.subspan(at);
+    const auto packet = wire::decode(rest.first(std::min(rest.size(), train.segment_bytes)));
+    return packet ? packet->header.destination_qpn : 0;
+  };
+  // Packets that follow each other to one process stay together.
+  for (std::size_t begin = 0; begin < train.bytes.size();) {
+    const auto qpn = qpn_at(begin);
+    auto end = begin;
+    do {
+      end = std::min(end + train.segment_bytes, train.bytes.size());
+    } while (end < train.bytes.size() && qpn_at(end) >> 8 == qpn >> 8);
+    const auto packets = train.bytes.subspan(begin, end - begin);
+    begin = end;
+    if (find_in_process(own_, qpn) != nullptr) {
+      deliver(own_, train.source, train.source_port, packets, train.segment_bytes);
+    } else {
+      hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets);
+    }
+  }
+}
+
+void well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::train& train,
+                              std::span<const std::byte> packets) {
+  auto known = neighbours_.find(port);
+  if (known == neighbours_.end()) {
+    const int fd = mailbox::connect_to(own_, port);
+    if (fd < 0) return;  // nobody: lost
+    known = neighbours_.emplace(port, fd).first;
+  }
+  if (!mailbox::hand_on(known->second, train.source, train.source_port, packets,
+                        train.segment_bytes)) {
+    ::close(known->second);
+    neighbours_.erase(known);
+  }
+}
+
 void well_known_port::deliver(const net::address& own, const net::address& source,
-                              std::uint16_t source_port, std::span<const std::byte> datagram) {
+                              std::uint16_t source_port, std::span<const std::byte> packets,
+                              std::size_t segment_bytes) {
   const wire::flow flow{.source = source,
                         .destination = own,
                         .source_port = source_port,
                         .destination_port = wire::roce_udp_port};
+  while (!packets.empty()) {
+    const auto datagram = packets.first(std::min(packets.size(), segment_bytes));
+    packets = packets.subspan(datagram.size());
+    deliver_one(flow, datagram);
+  }
+}
+
+void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::byte> datagram) {
   if (datagram.size() < wire::icrc_bytes || !wire::icrc_holds(flow, datagram)) return;
   const auto packet = wire::decode(datagram);
   if (!packet) return;
-  const auto receiver = find_in_process(own, packet->header.destination_qpn);
+  const auto receiver = find_in_process(flow.destination, packet->header.destination_qpn);
   if (receiver == nullptr) return;
   const std::lock_guard lock(receiver->mutex);
   if (receiver->owner == nullptr) return;
   receiver->owner->receive({.packet = *packet,
-                            .source = source,
-                            .destination = own,
-                            .source_port = source_port,
+                            .source = flow.source,
+                            .destination = flow.destination,
+                            .source_port = flow.source_port,
                             .came = inbound::way::well_known_port});
   receiver->owner->after_receiving(false);
 }

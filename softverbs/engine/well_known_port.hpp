@@ -4,7 +4,7 @@
 // The first process binds the port and a listening abstract AF_UNIX socket. Every other process
 // connects to that, and is given both descriptors: from then on they are equals. The kernel gives
 // each packet to one of them, whoever is awake; it handles the packet itself or hands it on, by the
-// QPN alone, to the process whose port it names, through that process's abstract datagram socket.
+// QPN alone, to the process whose port it names, through that process's mailbox.
 // So nothing depends on one process: it may stop or die, and the port stays with the others.
 //
 // If somebody else has the port (the kernel's rxe, another program), packets from other hosts
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 
 #include <net/address.hpp>
 #include <net/udp_socket.hpp>
+#include <wire/icrc.hpp>
 
 namespace softverbs::engine {
 
@@ -44,22 +46,27 @@ class well_known_port {
   /// With the station's receiving lock held.
   bool receive(const watched& source, net::receive_buffers& buffers);
 
-  /// Gives a packet that came through the well-known port to a queue pair of this process.
+  /// Gives packets that came through the well-known port to the queue pairs of this process.
   static void deliver(const net::address& own, const net::address& source,
-                      std::uint16_t source_port, std::span<const std::byte> datagram);
+                      std::uint16_t source_port, std::span<const std::byte> packets,
+                      std::size_t segment_bytes);
 
  private:
   bool bind_first();
   bool join_others();
   void watch(int fd, watched::kind what);
   void greet_newcomer();
+  void sort(const net::receive_buffers::train& train);
+  void hand_on(std::uint16_t port, const net::receive_buffers::train& train,
+               std::span<const std::byte> packets);
+  static void deliver_one(const wire::flow& flow, std::span<const std::byte> datagram);
 
   station& station_;
   net::address own_;
   int failure_ = 0;
   std::unique_ptr<net::udp_socket> socket_;
   int listener_ = -1;
-  int hand_on_ = -1;
+  std::map<std::uint16_t, int> neighbours_;  ///< sockets towards their mailboxes
   std::vector<std::unique_ptr<watched>> watched_;
 };
 

@@ -29,6 +29,9 @@ void configure(int fd, bool ipv4) {
     set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
   } else {
     set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    // An address that is new is not to be had until the kernel knows that nobody else has it, which
+    // takes a second or two; it is bound already.
+    set(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1);
     set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     // The kernel's rxe sends UDP checksum 0 over IPv6 too.
     set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);

@@ -44,9 +44,8 @@ device_table& devices() {
 
 template <std::size_t N>
 void copy_name(char (&into)[N], std::string_view text) {
-  const auto bytes = std::min(text.size(), N - 1);
-  std::memcpy(into, text.data(), bytes);
-  into[bytes] = 0;
+  const auto end = std::ranges::copy(text.substr(0, N - 1), into).out;
+  *end = 0;
 }
 
 const net::netdev& netdev_of(ibv_context* context) { return context_of(context).place->device(); }

@@ -127,9 +127,9 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
                                        IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
                                        IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
-    const auto possible = wanted->qp_type == IBV_QPT_UD   ? datagrams
-                          : wanted->qp_type == IBV_QPT_UC ? unreliable
-                                                          : reliable;
+    auto possible = reliable;
+    if (wanted->qp_type == IBV_QPT_UC) possible = unreliable;
+    if (wanted->qp_type == IBV_QPT_UD) possible = datagrams;
     if ((wanted->send_ops_flags & ~possible) != 0) return failed<ibv_qp>(EOPNOTSUPP);
   }
   auto* const qp = make_qp(context, copy);
