@@ -9,6 +9,7 @@ from rdmaxx_test.checks import (
     formatting,
     headers,
     layering,
+    processes,
     programs,
     scripts,
     self_description,
@@ -30,5 +31,6 @@ ALL = (
     Check("softverbs abi", softverbs_abi.run),
     Check("programs", programs.run),
     Check("capture", capture.run),
+    Check("processes", processes.run),
     Check("tidy", tidy.run),
 )

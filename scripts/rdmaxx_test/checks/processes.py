@@ -1,0 +1,303 @@
+"""Many processes, on one host and on two: what they move arrives, whatever happens to the others.
+
+Two hosts are two network namespaces with a cable between them, which needs root. Nothing leaves this machine.
+"""
+
+import contextlib
+import functools
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from rdmaxx_project import presets, progress
+from rdmaxx_project.repository import BUILD
+from rdmaxx_test import peers
+from rdmaxx_test.checks import Finding, Wanted, programs
+from rdmaxx_test.peers import Failure, Host, Peer
+
+PRESET = programs.PRESET
+LOGS = BUILD / "checks" / "processes"
+KIB, MIB = 1 << 10, 1 << 20
+FAULTS = "loss=0.01,duplicate=0.01,reorder=0.01,corrupt=0.01,seed=7"
+SOCKETS = {"SOFTVERBS_SHM": "0"}
+SENDERS = 16
+RING = 64
+
+Settings = dict[str, str]
+Case = Callable[[], None]
+
+
+def run(wanted: Wanted) -> Iterable[Finding]:
+    try:
+        presets.build(PRESET, "softverbs", "process_peer")
+    except presets.BuildFailure as failure:
+        yield Finding("build", failure.output)
+        return
+    yield from _findings(ON_ONE_HOST, wanted)
+    if os.geteuid() != 0:
+        progress.line("processes: what needs two hosts is left out, because only root can make network namespaces")
+        return
+    try:
+        with peers.two_hosts() as hosts:
+            yield from _findings(_on_two_hosts(hosts), wanted)
+    except Failure as failure:
+        yield Finding("two hosts", str(failure))
+
+
+def _findings(cases: dict[str, Case], wanted: Wanted) -> Iterator[Finding]:
+    for name, case in cases.items():
+        if not wanted(name):
+            continue
+        progress.moving(f"processes: {name}")
+        try:
+            case()
+        except Failure as failure:
+            yield Finding(name, str(failure))
+        else:
+            yield Finding(name)
+
+
+class Cast(contextlib.ExitStack):
+    """The processes of one case."""
+
+    def __init__(self, settings: Settings | None = None):
+        super().__init__()
+        self._settings = settings or {}
+        self._count = 0
+
+    def start(self, host: Host | None = None, *, ipv6: bool = False, prefix: Iterable[str] = ()) -> Peer:
+        """`prefix` is a command that runs another."""
+        self._count += 1
+        name = f"process {self._count}"
+        netdev = host.netdev if host else "lo"
+        device = f"soft_{netdev}" if host else programs.DEVICE
+        command = [*(host.prefix if host else []), *prefix, str(_program()), device, "6" if ipv6 else "4"]
+        environment = {"SOFTVERBS_NETDEVS": netdev, "SOFTVERBS_REAL": "0", **self._settings}
+        return self.enter_context(Peer(name, command, LOGS / f"{name.replace(' ', '-')}.log", environment))
+
+
+def _program() -> Path:
+    return presets.directory(PRESET) / "tests/process_peer"
+
+
+def _transfer(one: Peer, other: Peer, size: int, count: int, *, back: bool = True) -> None:
+    """Messages in one direction or, at the same time, in both."""
+    _begin_transfer(one, other, size, count, back=back)
+    for each in (one, other):
+        each.expect("moving")
+    for each in (one, other):
+        each.expect("done")
+
+
+def _begin_transfer(one: Peer, other: Peer, size: int, count: int, *, back: bool = True) -> None:
+    returned = count if back else 0
+    one.tell(f"transfer {size} 0:{count}:{returned}")
+    other.tell(f"transfer {size} 0:{returned}:{count}")
+
+
+# --- one host ---------------------------------------------------------------------------------
+
+
+def _many_to_one(settings: Settings) -> None:
+    count, size = 60, 32 * KIB
+    with Cast(settings | {"SOFTVERBS_SOCKET_BUFFER": "64K"}) as cast:
+        receiver = cast.start()
+        senders = [cast.start() for _ in range(SENDERS)]
+        for index, (sender, ours) in enumerate(zip(senders, receiver.queues(SENDERS), strict=True)):
+            [theirs] = sender.queues(1)
+            sender.ask(f"connect 0 {ours}", "connected")
+            receiver.ask(f"connect {index} {theirs}", "connected")
+        receiver.tell(f"transfer {size} " + " ".join(f"{index}:0:{count}" for index in range(SENDERS)))
+        for sender in senders:
+            sender.tell(f"transfer {size} 0:{count}:0")
+        for each in (receiver, *senders):
+            each.expect("moving")
+        for each in (receiver, *senders):
+            each.expect("done")
+
+
+def _ring() -> None:
+    with Cast() as cast:
+        members = [cast.start() for _ in range(RING)]
+        queues = [member.queues(2) for member in members]  # 0 towards the next, 1 towards the one before
+        for index, member in enumerate(members):
+            member.ask(f"connect 0 {queues[(index + 1) % RING][1]}", "connected")
+            member.ask(f"connect 1 {queues[index - 1][0]}", "connected")
+        for member in members:
+            member.tell(f"transfer {8 * KIB} 0:50:50 1:50:50")
+        for member in members:
+            member.expect("moving")
+        for member in members:
+            member.expect("done")
+
+
+def _faults(settings: Settings, count: int) -> None:
+    with Cast(settings | {"SOFTVERBS_FAULTS": FAULTS}) as cast:
+        one, other = cast.start(), cast.start()
+        peers.connect(one, other)
+        _transfer(one, other, MIB, count, back=False)
+        one.ask(f"operate 20 {256 * KIB}", "done")
+
+
+def _everything_lost(settings: Settings) -> None:
+    timeout, retries = 13, 3
+    at_least = 4.096 * 2**timeout * (retries + 1)  # µs
+    with Cast(settings | {"SOFTVERBS_FAULTS": "loss=1"}) as cast:
+        one, other = cast.start(), cast.start()
+        peers.connect(one, other, f"{timeout} {retries}")
+        one.ask(f"flood {KIB}", "moving")
+        waited = int(one.expect(r"failed RETRY_EXC after (\d+)")[1])
+    if waited < at_least:
+        raise Failure(f"the queue pair failed after {waited} µs, not before {at_least} are over")
+
+
+def _killed(settings: Settings, seed: int) -> None:
+    chance = random.Random(seed)
+    for size in (4 * KIB, 100_000, MIB):
+        with Cast(settings) as cast:
+            survivor, victim = cast.start(), cast.start()
+            peers.connect(survivor, victim, "10 5")
+            victim.ask(f"receive_and_die {size} {chance.randrange(1, 100)}", "receiving")
+            survivor.ask(f"flood {size}", "moving")
+            victim.wait_until_killed()
+            survivor.expect(r"failed RETRY_EXC after \d+")
+
+
+ON_ONE_HOST: dict[str, Case] = {
+    "16 senders, one small receive buffer": lambda: _many_to_one(SOCKETS),
+    "16 senders, shared memory": lambda: _many_to_one({}),
+    "64 processes in a ring": _ring,
+    "faults, 1 GiB": lambda: _faults({}, 1024),
+    "faults, 64 MiB through sockets": lambda: _faults(SOCKETS, 64),
+    "everything is lost": lambda: _everything_lost({}),
+    "everything is lost, sockets": lambda: _everything_lost(SOCKETS),
+    "peer killed under load": lambda: _killed({}, 1),
+    "peer killed under load, sockets": lambda: _killed(SOCKETS, 2),
+}
+
+
+# --- two hosts --------------------------------------------------------------------------------
+
+
+Hosts = tuple[Host, Host]
+PORT = 18515
+ACROSS = [
+    "ibv_rc_pingpong -c",
+    "ibv_ud_pingpong -c",
+    *(f"ib_{operation}_bw -F -n 100" for operation in ("send", "write", "read")),
+]
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+OWN_SHM = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+
+
+def _two_hosts_talk(hosts: Hosts, *, mtu: int, ipv6: bool = False, settings: Settings | None = None) -> None:
+    peers.set_mtu(hosts, mtu)
+    with Cast(settings) as cast:
+        one, other = (cast.start(host, ipv6=ipv6) for host in hosts)
+        peers.connect(one, other)
+        _transfer(one, other, MIB, 16)
+        _transfer(one, other, 100, 1000)
+        one.ask(f"operate 20 {MIB}", "done")
+
+
+def _meeting(hosts: Hosts, command: str) -> None:
+    """Programs of the distribution; their TCP line goes through the cable, too."""
+    peers.set_mtu(hosts, 1500)
+    server, client = hosts
+    gid = ["-x" if command.startswith("ib_") else "-g", "1"]
+    words = [*command.split(), "-p", str(PORT), *gid, "-d"]
+
+    def start(host: Host, log: str, *more: str) -> peers.Program:
+        environment = programs.environment() | {"SOFTVERBS_NETDEVS": host.netdev}
+        return peers.Program([*host.prefix, *words, f"soft_{host.netdev}", *more], LOGS / log, environment)
+
+    with start(server, "server.log") as listening:
+        listening.wait_for_listener(PORT)
+        with start(client, "client.log", server.ipv4) as asking:
+            asking.finish()
+            listening.finish()
+
+
+def _owner_ends(hosts: Hosts) -> None:
+    """The one that came first on both hosts is stopped and then killed."""
+    peers.set_mtu(hosts, 1500)
+    here, there = hosts
+    with Cast() as cast:
+        owner, abandoned = cast.start(here), cast.start(there)
+        peers.connect(owner, abandoned)
+        pairs = [(cast.start(here), cast.start(there)) for _ in range(2)]
+        for one, other in pairs:
+            peers.connect(one, other)
+        for each in (owner, abandoned):
+            each.ask("flood 20000", "moving")
+
+        _all_move(pairs, during=owner.stop)
+        abandoned.expect(r"failed RETRY_EXC after \d+")
+        _all_move(pairs, during=owner.kill)
+
+        newcomers = cast.start(here), cast.start(there)
+        peers.connect(*newcomers)
+        _all_move([*pairs, newcomers], during=abandoned.kill)
+
+
+def _all_move(pairs: list[tuple[Peer, Peer]], during: Callable[[], None]) -> None:
+    everybody = [each for pair in pairs for each in pair]
+    for one, other in pairs:
+        _begin_transfer(one, other, 64 * KIB, 128)
+    for each in everybody:
+        each.expect("moving")
+    during()
+    for each in everybody:
+        each.expect("done")
+
+
+def _port_is_taken(hosts: Hosts) -> None:
+    here, there = hosts
+    with Cast() as cast:
+        stranger, other = cast.start(here), cast.start(there)
+        stranger.ask("occupy 4791", "occupied")
+        one, neighbour = cast.start(here), cast.start(here)
+        [far] = other.queues(1)
+        [_, ours], [theirs] = one.queues(2), neighbour.queues(1)
+        one.ask(f"connect 0 {far}", "refused EADDRINUSE")
+        if "4791" not in one.complaints:
+            raise Failure(f"no warning about the port: {one.complaints}")
+        one.ask(f"connect 1 {theirs}", "connected")
+        neighbour.ask(f"connect 0 {ours}", "connected")
+        one.tell(f"transfer {64 * KIB} 1:50:50")
+        neighbour.tell(f"transfer {64 * KIB} 0:50:50")
+        for each in (one, neighbour):
+            each.expect("moving")
+            each.expect("done")
+
+
+def _different(hosts: Hosts, prefix: list[str]) -> None:
+    """The first process of a host and the second one differ; both talk to each other and to the other host."""
+    here, there = hosts
+    for first, second in (([], prefix), (prefix, [])):
+        with Cast() as cast:
+            pairs = [(cast.start(here, prefix=each), cast.start(there)) for each in (first, second)]
+            for one, other in pairs:
+                peers.connect(one, other)
+            _all_move(pairs, during=lambda: None)
+            neighbours = cast.start(here, prefix=first), cast.start(here, prefix=second)
+            peers.connect(*neighbours)
+            _transfer(*neighbours, 64 * KIB, 50)
+
+
+def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
+    return {
+        "two hosts over IPv4": lambda: _two_hosts_talk(hosts, mtu=1500),
+        "two hosts over IPv6": lambda: _two_hosts_talk(hosts, mtu=1500, ipv6=True),
+        "two hosts with jumbo frames": lambda: _two_hosts_talk(hosts, mtu=9000),
+        "two hosts without GSO": lambda: _two_hosts_talk(hosts, mtu=1500, settings={"SOFTVERBS_GSO": "0"}),
+        "two hosts over IPv6 without GSO": lambda: _two_hosts_talk(
+            hosts, mtu=1500, ipv6=True, settings={"SOFTVERBS_GSO": "0"}
+        ),
+        **{f"two hosts: {command}": functools.partial(_meeting, hosts, command) for command in ACROSS},
+        "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),
+        "port 4791 is taken": lambda: _port_is_taken(hosts),
+        "different users": lambda: _different(hosts, NOBODY),
+        "different /dev/shm": lambda: _different(hosts, OWN_SHM),
+    }

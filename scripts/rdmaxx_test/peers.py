@@ -1,0 +1,233 @@
+"""Processes that are told line by line what to do, and network namespaces for them to meet in.
+
+The program is tests/softverbs/processes/process_peer.cpp, which lists what it understands.
+"""
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rdmaxx_project import processes
+from rdmaxx_project.repository import ROOT
+
+PATIENCE = 60  # seconds for one answer; an idle machine needs a tenth of it
+WORDS_OF_A_QUEUE = 4  # number, GID, rkey, address
+NAMESPACE = "rdmaxx"
+LOOK_AGAIN_AFTER = 0.005  # seconds
+
+
+class Failure(Exception):
+    """A process did not do what it was told."""
+
+
+class Peer:
+    """A process. Whatever it still does at the end of the `with` is over then."""
+
+    def __init__(self, name: str, command: list[str], log: Path, environment: Mapping[str, str]):
+        self._name = name
+        self._log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as errors:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+    def tell(self, line: str) -> None:
+        try:
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise self._failure(f"could not be told “{line}”") from error
+
+    def expect(self, pattern: str) -> re.Match[str]:
+        """The next answer, which has to look like that."""
+        try:
+            answer = self._lines.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise self._failure(f"did not answer “{pattern}” within {PATIENCE} s") from None
+        found = re.fullmatch(pattern, answer)
+        if not found:
+            raise self._failure(f"answered “{answer}” instead of “{pattern}”")
+        return found
+
+    def ask(self, line: str, pattern: str) -> re.Match[str]:
+        self.tell(line)
+        return self.expect(pattern)
+
+    def queues(self, count: int) -> list[str]:
+        """New queue pairs, each as the other side's `connect` wants it."""
+        words = self.ask(f"queue {count}", r"queues( .+)*")[0].split()[1:]
+        starts = range(0, len(words), WORDS_OF_A_QUEUE)
+        return [" ".join(words[start : start + WORDS_OF_A_QUEUE]) for start in starts]
+
+    def stop(self) -> None:
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def wait_until_killed(self) -> None:
+        try:
+            status = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise self._failure("did not end") from None
+        if status != -signal.SIGKILL:
+            raise self._failure(f"ended with {status}")
+
+    @property
+    def complaints(self) -> str:
+        return self._log.read_text(errors="replace").strip()
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put("(nothing more)")
+
+    def _failure(self, what: str) -> Failure:
+        return Failure(f"{self._name} {what}\n{self.complaints or '(no output)'}")
+
+
+class Program:
+    """Any program, with its output in a log. It ends with the `with`."""
+
+    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]):
+        self._command = command
+        self._log = log
+        with log.open("w") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def wait_for_listener(self, port: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not self._is_listening(port):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise self._failure("never listened")
+            time.sleep(LOOK_AGAIN_AFTER)
+
+    def _is_listening(self, port: int) -> bool:
+        with contextlib.suppress(OSError):  # it has ended
+            for table in ("tcp", "tcp6"):
+                text = Path(f"/proc/{self._process.pid}/net/{table}").read_text()
+                if re.search(rf":{port:04X} \S+ 0A ", text):
+                    return True
+        return False
+
+    def finish(self) -> None:
+        try:
+            status = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise self._failure("did not end") from None
+        if status != 0:
+            raise self._failure(f"ended with {status}")
+
+    def _failure(self, what: str) -> Failure:
+        return Failure(f"{' '.join(self._command)} {what}\n{processes.tail(self._log)}")
+
+
+def connect(one: Peer, other: Peer, terms: str = "") -> None:
+    """Their queues 0, which they make for it."""
+    [first], [second] = one.queues(1), other.queues(1)
+    one.ask(f"connect 0 {second} {terms}", "connected")
+    other.ask(f"connect 0 {first} {terms}", "connected")
+
+
+@dataclass(frozen=True)
+class Host:
+    """A network namespace with one end of a cable."""
+
+    namespace: str
+    netdev: str
+    ipv4: str
+    ipv6: str
+
+    @property
+    def prefix(self) -> list[str]:
+        return ["ip", "netns", "exec", self.namespace]
+
+
+@contextlib.contextmanager
+def two_hosts() -> Iterator[tuple[Host, Host]]:
+    """Joined by a cable. Names carry the number of this process: remains of others that died are removed."""
+    _remove_remains()
+    hosts = tuple(
+        Host(f"{NAMESPACE}-{os.getpid()}-{end}", f"end{end}", f"10.47.91.{end}", f"fd47:91::{end}") for end in (1, 2)
+    )
+    try:
+        for host in hosts:
+            _ip("netns", "add", host.namespace)
+        one, other = hosts
+        peer = ["peer", "name", other.netdev, "netns", other.namespace]
+        _ip("-n", one.namespace, "link", "add", one.netdev, "type", "veth", *peer)
+        for host in hosts:
+            inside = ("-n", host.namespace)
+            _ip(*inside, "addr", "add", f"{host.ipv4}/24", "dev", host.netdev)
+            _ip(*inside, "addr", "add", f"{host.ipv6}/64", "dev", host.netdev, "nodad")
+            _ip(*inside, "link", "set", "lo", "up")
+            _ip(*inside, "link", "set", host.netdev, "up")
+        yield hosts
+    finally:
+        for host in hosts:
+            with contextlib.suppress(Failure):
+                _ip("netns", "del", host.namespace)
+
+
+def set_mtu(hosts: tuple[Host, Host], mtu: int) -> None:
+    for host in hosts:
+        _ip("-n", host.namespace, "link", "set", host.netdev, "mtu", str(mtu))
+
+
+def _remove_remains() -> None:
+    for line in _ip("netns", "list").splitlines():
+        found = re.match(rf"({NAMESPACE}-(\d+)-\d)\b", line)
+        if found and not Path(f"/proc/{found[2]}").exists():
+            _ip("netns", "del", found[1])
+
+
+def _ip(*words: str) -> str:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failure(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
