@@ -7,6 +7,7 @@ from rdmaxx_test.checks import (
     compile_fail,
     consumer,
     formatting,
+    fuzz,
     headers,
     layering,
     processes,
@@ -31,6 +32,7 @@ ALL = (
     Check("softverbs abi", softverbs_abi.run),
     Check("programs", programs.run),
     Check("capture", capture.run),
+    Check("fuzz", fuzz.run),
     Check("processes", processes.run),
     Check("tidy", tidy.run),
 )
