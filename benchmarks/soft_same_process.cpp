@@ -41,7 +41,7 @@ struct options {
 
 /// Spins, and fails instead of hanging.
 template <class Condition>
-void wait_for(Condition&& holds) {
+void wait_for(const Condition& holds) {
   const auto deadline = clock::now() + patience;
   for (int polls = 1; !holds(); ++polls) {
     if (polls % polls_between_looks_at_the_clock != 0 || clock::now() < deadline) continue;
@@ -68,12 +68,13 @@ ibv_context* open_soft_device() {
 /// One queue pair with what it needs. Lives until the process ends.
 class side {
  public:
-  side(ibv_context* device, ibv_pd* domain, std::uint32_t bytes) : memory_(bytes) {
+  side(ibv_context* device, ibv_pd* domain, std::uint32_t bytes)
+      : memory_(bytes),
+        send_cq_(ibv_create_cq(device, depth, nullptr, nullptr, 0)),
+        receive_cq_(ibv_create_cq(device, depth, nullptr, nullptr, 0)) {
     const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
     region_ = ibv_reg_mr(domain, memory_.data(), memory_.size(), access);
     need(region_ != nullptr, "ibv_reg_mr");
-    send_cq_ = ibv_create_cq(device, depth, nullptr, nullptr, 0);
-    receive_cq_ = ibv_create_cq(device, depth, nullptr, nullptr, 0);
     need(send_cq_ != nullptr && receive_cq_ != nullptr, "ibv_create_cq");
     ibv_qp_init_attr wanted{};
     wanted.send_cq = send_cq_;
@@ -170,8 +171,8 @@ class side {
 
   std::vector<std::uint8_t> memory_;
   ibv_mr* region_ = nullptr;
-  ibv_cq* send_cq_ = nullptr;
-  ibv_cq* receive_cq_ = nullptr;
+  ibv_cq* send_cq_;
+  ibv_cq* receive_cq_;
   ibv_qp* qp_ = nullptr;
   const side* other_ = nullptr;
 };

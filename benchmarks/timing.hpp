@@ -27,7 +27,7 @@ class round_trips {
   explicit round_trips(int count) { microseconds_.reserve(static_cast<std::size_t>(count)); }
 
   template <class RoundTrip>
-  void time(RoundTrip&& once) {
+  void time(const RoundTrip& once) {
     const auto start = clock::now();
     once();
     const std::chrono::duration<double, std::micro> taken = clock::now() - start;

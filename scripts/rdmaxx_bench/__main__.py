@@ -2,11 +2,12 @@ import argparse
 from fnmatch import fnmatchcase
 
 from rdmaxx_bench import registry, report, runners
+from rdmaxx_bench.benchmark import Benchmark
 from rdmaxx_project import presets, processes, progress
 
 DESCRIPTION = """\
 Measures rdmaxx beside its peers, in the same run and on the same machine, and prints one table.
-Those that need a device of the kernel run in the testbed's guest.
+Those that need a device of the kernel run in the testbed's guest, and only with --guest.
 """
 
 
@@ -15,6 +16,7 @@ def main() -> int:
     parser.add_argument("filter", nargs="*", help="part of a benchmark's name, or a glob")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("--strict", action="store_true", help="fail where a goal is missed or not measured")
+    parser.add_argument("--guest", action="store_true", help="also measure what needs the testbed's guest")
     parser.add_argument("--list", action="store_true", help="say what would be measured, and stop")
     request = parser.parse_args()
 
@@ -27,11 +29,15 @@ def main() -> int:
             print(f"{benchmark.name} [{benchmark.unit}] against {benchmark.peer}: {benchmark.goal}"
                   f" ({benchmark.runner.where})")
         return 0
+    everywhere, chosen = chosen, [b for b in chosen if request.guest or b.runner.where != "guest"]
+    if left_out := len(everywhere) - len(chosen):
+        progress.line(f"{left_out} benchmarks need the guest and are left out; --guest adds them")
     try:
         presets.build(runners.PRESET, *runners.TARGETS)
     except presets.BuildFailure as failure:
         progress.line(f"{failure.output}\n{failure}")
         return 1
+    _prepare([benchmark.runner for benchmark in chosen])
     measurements = [_measure(benchmark) for benchmark in chosen]
     print(report.as_json(measurements) if request.json else report.table(measurements))
     return 1 if request.strict and not all(measurement.met for measurement in measurements) else 0
@@ -41,10 +47,16 @@ def _wanted(name: str, words: list[str]) -> bool:
     return not words or any(word in name or fnmatchcase(name, word) for word in words)
 
 
-def _measure(benchmark: registry.Benchmark) -> report.Measurement:
+def _prepare(chosen: list[runners.Runner]) -> None:
+    for kind in dict.fromkeys(map(type, chosen)):
+        kind.prepare([runner for runner in chosen if type(runner) is kind])
+
+
+def _measure(benchmark: Benchmark) -> report.Measurement:
     progress.moving(f"measuring {benchmark.name}")
     try:
-        return report.Measurement(benchmark, benchmark.runner.measure())
+        numbers = benchmark.runner.measure()
+        return report.Measurement(benchmark, numbers, numbers.problem)
     except runners.Unmeasured as problem:
         return report.Measurement(benchmark, None, str(problem))
 

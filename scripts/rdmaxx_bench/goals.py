@@ -5,9 +5,49 @@ from typing import Protocol
 
 
 class Goal(Protocol):
+    """Falsy if nothing is expected."""
+
     def met(self, ours: float, peer: float) -> bool: ...
 
     def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class NoGoal:
+    """To be known, not to be reached."""
+
+    def met(self, _ours: float, _peer: float) -> bool:
+        return True
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return "-"
+
+
+@dataclass(frozen=True)
+class Below:
+    """Less than the peer; the aim is what we hope for beyond that."""
+
+    aim: float | None = None
+
+    def met(self, ours: float, peer: float) -> bool:
+        return ours < peer
+
+    def __str__(self) -> str:
+        return "ratio < 1" + (f", aim {self.aim:g}" if self.aim else "")
+
+
+@dataclass(frozen=True)
+class Above:
+    """More than the peer."""
+
+    def met(self, ours: float, peer: float) -> bool:
+        return ours > peer
+
+    def __str__(self) -> str:
+        return "ratio > 1"
 
 
 @dataclass(frozen=True)

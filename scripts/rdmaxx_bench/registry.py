@@ -1,18 +1,9 @@
 """The benchmarks: what is measured against whom, and what is expected. One declaration each."""
 
-from dataclasses import dataclass
-
-from rdmaxx_bench.goals import AtMostMore, Goal
-from rdmaxx_bench.runners import CallgrindPair, Runner
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    name: str
-    peer: str
-    unit: str
-    goal: Goal
-    runner: Runner
+from rdmaxx_bench import soft
+from rdmaxx_bench.benchmark import Benchmark
+from rdmaxx_bench.goals import AtMostMore
+from rdmaxx_bench.runners import CallgrindPair
 
 
 def _verbs_instructions(operation: str, operations: int = 1) -> Benchmark:
@@ -39,4 +30,5 @@ ALL = (
     _verbs_instructions("poll_empty"),
     _verbs_instructions("poll_1"),
     _verbs_instructions("poll_16", operations=16),
+    *soft.ALL,
 )

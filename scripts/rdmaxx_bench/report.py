@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from rdmaxx_bench.registry import Benchmark
+from rdmaxx_bench.benchmark import Benchmark
 from rdmaxx_bench.runners import Numbers
 
 HEADINGS = ("benchmark", "ours", "peer", "ratio", "goal", "met")
@@ -13,15 +13,30 @@ HEADINGS = ("benchmark", "ours", "peer", "ratio", "goal", "met")
 class Measurement:
     benchmark: Benchmark
     numbers: Numbers | None
-    problem: str = ""  # why there are no numbers
+    problem: str = ""  # why there are no numbers, or not both
+
+    @property
+    def ours(self) -> float | None:
+        return self.numbers.ours if self.numbers else None
+
+    @property
+    def peer(self) -> float | None:
+        return self.numbers.peer if self.numbers else None
+
+    @property
+    def complete(self) -> bool:
+        return self.ours is not None and self.peer is not None
 
     @property
     def met(self) -> bool:
-        return self.numbers is not None and self.benchmark.goal.met(self.numbers.ours, self.numbers.peer)
+        """Where nothing is expected, nothing is missed."""
+        if not self.benchmark.goal:
+            return True
+        return self.complete and self.benchmark.goal.met(self.ours, self.peer)
 
     @property
     def ratio(self) -> float | None:
-        return self.numbers.ours / self.numbers.peer if self.numbers and self.numbers.peer else None
+        return self.ours / self.peer if self.complete and self.peer else None
 
 
 def table(measurements: list[Measurement]) -> str:
@@ -33,19 +48,20 @@ def table(measurements: list[Measurement]) -> str:
 
 
 def _row(measurement: Measurement) -> tuple[str, ...]:
-    benchmark, numbers = measurement.benchmark, measurement.numbers
-    name = f"{benchmark.name} [{benchmark.unit}]"
-    if numbers is None:
-        return (name, "-", benchmark.peer, "-", str(benchmark.goal), "not measured")
-    ratio = f"{measurement.ratio:.3f}" if measurement.ratio is not None else "-"
+    benchmark = measurement.benchmark
+    met = ("yes" if measurement.met else "NO") if benchmark.goal else "-"
     return (
-        name,
-        f"{numbers.ours:.2f}",
-        f"{numbers.peer:.2f} {benchmark.peer}",
-        ratio,
+        f"{benchmark.name} [{benchmark.unit}]",
+        _number(measurement.ours, "failed" if measurement.numbers else "-"),
+        f"{_number(measurement.peer, 'failed:' if measurement.numbers else '')} {benchmark.peer}".strip(),
+        f"{measurement.ratio:.3f}" if measurement.ratio is not None else "-",
         str(benchmark.goal),
-        "yes" if measurement.met else "NO",
+        met if measurement.complete else "not measured",
     )
+
+
+def _number(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else f"{value:.2f}"
 
 
 def as_json(measurements: list[Measurement]) -> str:
@@ -53,16 +69,16 @@ def as_json(measurements: list[Measurement]) -> str:
 
 
 def _as_object(measurement: Measurement) -> dict:
-    benchmark, numbers = measurement.benchmark, measurement.numbers
+    benchmark = measurement.benchmark
     return {
         "name": benchmark.name,
         "peer_name": benchmark.peer,
         "unit": benchmark.unit,
         "where": benchmark.runner.where,
-        "ours": numbers.ours if numbers else None,
-        "peer": numbers.peer if numbers else None,
+        "ours": measurement.ours,
+        "peer": measurement.peer,
         "ratio": measurement.ratio,
-        "goal": str(benchmark.goal),
-        "met": measurement.met,
+        "goal": str(benchmark.goal) if benchmark.goal else None,
+        "met": measurement.met if benchmark.goal else None,
         "problem": measurement.problem or None,
     }

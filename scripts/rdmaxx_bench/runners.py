@@ -6,32 +6,36 @@ import shlex
 import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Self
 
+from rdmaxx_bench.problems import Unmeasured
 from rdmaxx_project import guest, presets, processes
 from rdmaxx_project.repository import BUILD
 
 PRESET = "release"
-TARGETS = ("benchmarks", "rdmaxx_tool")
+TARGETS = ("benchmarks", "rdmaxx_tool", "softverbs")
 TIMEOUT = 600
 RUNS = BUILD / "bench-runs"
 
 
-class Unmeasured(Exception):
-    """Says why there are no numbers."""
-
-
 @dataclass(frozen=True)
 class Numbers:
-    ours: float
-    peer: float
+    ours: float | None
+    peer: float | None
+    problem: str = ""  # why one of them is missing
 
 
 class Runner(ABC):
     """Subclasses are values: equal ones measure the same thing."""
 
     where = "host"  # or "guest"
+
+    @classmethod
+    def prepare(cls, chosen: Iterable[Self]) -> None:
+        """Called once before anything is measured, with all of this class that will be."""
 
     @abstractmethod
     def measure(self) -> Numbers:
