@@ -29,6 +29,11 @@ constexpr std::uint64_t record_bytes(std::size_t packet) {
   return sizeof(record) + (packet + alignment - 1) / alignment * alignment;
 }
 
+std::uint64_t own_pid_namespace() {
+  struct stat file{};
+  return ::stat("/proc/self/ns/pid", &file) == 0 ? file.st_ino : 0;
+}
+
 }  // namespace
 
 namespace ring {
@@ -80,7 +85,8 @@ void ring_writer::handed_over() { ::close(std::exchange(memfd_, -1)); }
 
 bool ring_writer::is_orphaned() const {
   const auto reader = memory_.control().reader_process.load();
-  return reader > 0 && ::kill(reader, 0) != 0 && errno == ESRCH;
+  return reader > 0 && memory_.control().reader_namespace.load() == own_pid_namespace() &&
+         ::kill(reader, 0) != 0 && errno == ESRCH;
 }
 
 bool ring_writer::has_room(std::size_t bytes) {
@@ -137,7 +143,10 @@ ring_reader::ring_reader(int memfd, int bell) : bell_(bell) {
                      file.st_size == static_cast<off_t>(ring::memory_bytes) &&
                      (::fcntl(memfd, F_GET_SEALS) & F_SEAL_SHRINK) != 0;
   if (right) memory_ = ring::mapping(memfd);
-  if (memory_.is_good()) memory_.control().reader_process = ::getpid();
+  if (memory_.is_good()) {
+    memory_.control().reader_namespace = own_pid_namespace();
+    memory_.control().reader_process = ::getpid();
+  }
   ::close(memfd);
 }
 

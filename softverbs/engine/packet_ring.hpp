@@ -27,7 +27,8 @@ struct shared {
   alignas(64) std::atomic<std::uint64_t> tail;  ///< bytes ever read; the reader's
   alignas(64) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_left;
-  std::atomic<std::int32_t> reader_process;  ///< 0 until it has mapped the ring
+  std::atomic<std::int32_t> reader_process;     ///< 0 until it has mapped the ring
+  std::atomic<std::uint64_t> reader_namespace;  ///< in which reader_process is a number
 };
 
 inline constexpr std::size_t data_bytes = 512 * 1024;
@@ -68,7 +69,8 @@ class ring_writer {
   /// The other side has both descriptors: the memory's is not needed any more.
   void handed_over();
 
-  /// Nobody will ever read it: the process that did has ended.
+  /// Nobody will ever read it: the process that did has ended. A process of another PID namespace
+  /// cannot be asked for; it counts as alive.
   [[nodiscard]] bool is_orphaned() const;
   /// Whether that many bytes of packets fit now.
   [[nodiscard]] bool has_room(std::size_t bytes);
