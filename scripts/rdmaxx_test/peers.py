@@ -55,10 +55,10 @@ class Peer:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._reader.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+        self._process.stdout.close()
 
     def tell(self, line: str) -> None:
         try:
@@ -168,10 +168,20 @@ class Program:
 
 
 def connect(one: Peer, other: Peer, terms: str = "") -> None:
-    """Their queues 0, which they make for it."""
+    """A new queue of each, which is their first."""
+    _join(one, other, 0, terms)
+
+
+def connect_twice(one: Peer, other: Peer) -> None:
+    """The queues 0 and 1, one after the other."""
+    for index in (0, 1):
+        _join(one, other, index)
+
+
+def _join(one: Peer, other: Peer, index: int, terms: str = "") -> None:
     [first], [second] = one.queues(1), other.queues(1)
-    one.ask(f"connect 0 {second} {terms}", "connected")
-    other.ask(f"connect 0 {first} {terms}", "connected")
+    one.ask(f"connect {index} {second} {terms}", "connected")
+    other.ask(f"connect {index} {first} {terms}", "connected")
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,14 @@ def _program() -> Path:
     return presets.directory(PRESET) / "tests/process_peer"
 
 
+def _together(everybody: Iterable[Peer], command: str) -> None:
+    for each in everybody:
+        each.tell(command)
+    for answer in ("moving", "done"):
+        for each in everybody:
+            each.expect(answer)
+
+
 def _transfer(one: Peer, other: Peer, size: int, count: int, *, back: bool = True) -> None:
     """Messages in one direction or, at the same time, in both."""
     _begin_transfer(one, other, size, count, back=back)
@@ -124,12 +132,7 @@ def _ring() -> None:
         for index, member in enumerate(members):
             member.ask(f"connect 0 {queues[(index + 1) % RING][1]}", "connected")
             member.ask(f"connect 1 {queues[index - 1][0]}", "connected")
-        for member in members:
-            member.tell(f"transfer {8 * KIB} 0:50:50 1:50:50")
-        for member in members:
-            member.expect("moving")
-        for member in members:
-            member.expect("done")
+        _together(members, f"transfer {8 * KIB} 0:50:50 1:50:50")
 
 
 def _faults(settings: Settings, count: int) -> None:
@@ -183,11 +186,13 @@ ON_ONE_HOST: dict[str, Case] = {
 Hosts = tuple[Host, Host]
 PORT = 18515
 ACROSS = [
-    "ibv_rc_pingpong -c",
-    "ibv_ud_pingpong -c",
+    "ibv_rc_pingpong -c -n 100",
+    "ibv_rc_pingpong -c -e",
+    "ibv_ud_pingpong -c -n 100",
     *(f"ib_{operation}_bw -F -n 100" for operation in ("send", "write", "read")),
 ]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+OWN_PIDS = ["unshare", "--pid", "--fork", "--kill-child"]
 OWN_SHM = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
 
 
@@ -252,6 +257,18 @@ def _all_move(pairs: list[tuple[Peer, Peer]], during: Callable[[], None]) -> Non
         each.expect("done")
 
 
+def _child(hosts: Hosts) -> None:
+    """What a process forks does not hold the port."""
+    here, there = hosts
+    with Cast() as cast:
+        for _ in range(2):
+            one, other = cast.start(here), cast.start(there)
+            peers.connect(one, other)
+            _transfer(one, other, 64 * KIB, 20)
+            one.ask("fork", "forked")
+            one.kill()
+
+
 def _port_is_taken(hosts: Hosts) -> None:
     here, there = hosts
     with Cast() as cast:
@@ -282,8 +299,8 @@ def _different(hosts: Hosts, prefix: list[str]) -> None:
                 peers.connect(one, other)
             _all_move(pairs, during=lambda: None)
             neighbours = cast.start(here, prefix=first), cast.start(here, prefix=second)
-            peers.connect(*neighbours)
-            _transfer(*neighbours, 64 * KIB, 50)
+            peers.connect_twice(*neighbours)
+            _together(neighbours, f"transfer {64 * KIB} 0:50:50 1:50:50")
 
 
 def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
@@ -295,9 +312,12 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
         "two hosts over IPv6 without GSO": lambda: _two_hosts_talk(
             hosts, mtu=1500, ipv6=True, settings={"SOFTVERBS_GSO": "0"}
         ),
+        "two hosts with faults": lambda: _two_hosts_talk(hosts, mtu=1500, settings={"SOFTVERBS_FAULTS": FAULTS}),
         **{f"two hosts: {command}": functools.partial(_meeting, hosts, command) for command in ACROSS},
         "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),
+        "port 4791: children": lambda: _child(hosts),
         "port 4791 is taken": lambda: _port_is_taken(hosts),
         "different users": lambda: _different(hosts, NOBODY),
         "different /dev/shm": lambda: _different(hosts, OWN_SHM),
+        "different process numbers": lambda: _different(hosts, OWN_PIDS),
     }

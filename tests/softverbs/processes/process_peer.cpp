@@ -16,6 +16,7 @@
 //                                   "failed <status> after <µs since the last success>"
 //   receive_and_die <bytes> <n>     receives n messages through queue 0 and is killed
 //   occupy <port>                   holds a UDP port
+//   fork                            has a child that does nothing until standard input ends
 //
 // Whatever goes wrong is a message on standard error and the end.
 
@@ -518,6 +519,20 @@ void occupy(std::istream& words) {
   say("occupied");
 }
 
+void have_child() {
+  const auto child = ::fork();
+  need(child >= 0, "fork");
+  if (child > 0) {
+    say("forked");
+    return;
+  }
+  ::close(STDOUT_FILENO);
+  char ignored = 0;
+  while (::read(STDIN_FILENO, &ignored, 1) > 0) {
+  }
+  std::_Exit(0);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -543,6 +558,8 @@ int main(int count, char** words) {
       self.receive_and_die(command);
     } else if (what == "occupy") {
       occupy(command);
+    } else if (what == "fork") {
+      have_child();
     } else {
       give_up("not understood: " + line);
     }
