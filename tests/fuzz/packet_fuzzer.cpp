@@ -79,8 +79,8 @@ surroundings& around() {
 
 class target {
  public:
-  explicit target(ibv_qp_type type) : type_(type) {
-    cq_ = verbs::create_cq(fuzz::soft_device(), 64, nullptr, nullptr, 0);
+  explicit target(ibv_qp_type type)
+      : type_(type), cq_(verbs::create_cq(fuzz::soft_device(), 64, nullptr, nullptr, 0)) {
     require(cq_ != nullptr);
     if (type == IBV_QPT_XRC_RECV) make_shared_queue();
     // A peer that does not answer: it never leaves INIT.
@@ -302,7 +302,7 @@ class target {
   }
 
   ibv_qp_type type_;
-  ibv_cq* cq_ = nullptr;
+  ibv_cq* cq_;
   ibv_xrcd* domain_ = nullptr;
   ibv_srq* shared_ = nullptr;
   std::uint32_t shared_number_ = 0;

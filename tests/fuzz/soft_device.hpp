@@ -43,11 +43,14 @@ inline constexpr std::uint8_t ipv4_gid = 1;
 }
 
 [[nodiscard]] inline ibv_ah_attr path_to_itself() {
-  ibv_ah_attr path{};
-  path.is_global = 1;
-  path.port_num = 1;
-  path.grh.sgid_index = ipv4_gid;
-  require(softverbs::verbs::query_gid(soft_device(), 1, ipv4_gid, &path.grh.dgid) == 0);
+  static const auto path = [] {
+    ibv_ah_attr made{};
+    made.is_global = 1;
+    made.port_num = 1;
+    made.grh.sgid_index = ipv4_gid;
+    require(softverbs::verbs::query_gid(soft_device(), 1, ipv4_gid, &made.grh.dgid) == 0);
+    return made;
+  }();
   return path;
 }
 

@@ -520,29 +520,39 @@ class session {
   void begin_extended(ibv_qp_ex& qp) {
     switch (in_.byte() % 10) {
       case 0:
-        return ibv_wr_send_imm(&qp, 1);
+        ibv_wr_send_imm(&qp, 1);
+        break;
       case 1:
-        return ibv_wr_send_inv(&qp, any_key());
+        ibv_wr_send_inv(&qp, any_key());
+        break;
       case 2:
-        return ibv_wr_rdma_write(&qp, any_key(), near_address());
+        ibv_wr_rdma_write(&qp, any_key(), near_address());
+        break;
       case 3:
-        return ibv_wr_rdma_write_imm(&qp, any_key(), near_address(), 1);
+        ibv_wr_rdma_write_imm(&qp, any_key(), near_address(), 1);
+        break;
       case 4:
-        return ibv_wr_rdma_read(&qp, any_key(), near_address());
+        ibv_wr_rdma_read(&qp, any_key(), near_address());
+        break;
       case 5:
-        return ibv_wr_atomic_cmp_swp(&qp, any_key(), near_address(), 1, 2);
+        ibv_wr_atomic_cmp_swp(&qp, any_key(), near_address(), 1, 2);
+        break;
       case 6:
-        return ibv_wr_atomic_fetch_add(&qp, any_key(), near_address(), 1);
+        ibv_wr_atomic_fetch_add(&qp, any_key(), near_address(), 1);
+        break;
       case 7:
-        return ibv_wr_local_inv(&qp, any_key());
+        ibv_wr_local_inv(&qp, any_key());
+        break;
       case 8:
         if (auto* const mw = any(mws_)) {
           const auto info = any_binding();
-          return ibv_wr_bind_mw(&qp, mw, any_key(), &info);
+          ibv_wr_bind_mw(&qp, mw, any_key(), &info);
+          break;
         }
         return;
       default:
-        return ibv_wr_send(&qp);
+        ibv_wr_send(&qp);
+        break;
     }
   }
 

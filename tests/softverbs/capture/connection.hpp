@@ -71,9 +71,10 @@ class connection {
   static constexpr std::uint32_t first_psn = 0x111111;
   static constexpr std::uint32_t qkey = 0x11111111;
 
-  /// XRC: the receiving side takes from `shared`, which belongs to `domain`.
-  connection(machine& on, ibv_qp_type type, terms agreed = {}) : on_(on), type_(type) {
-    cq_ = need(ibv_create_cq(on.context, 256, nullptr, nullptr, 0), "ibv_create_cq");
+  connection(machine& on, ibv_qp_type type, terms agreed = {})
+      : on_(on),
+        type_(type),
+        cq_(need(ibv_create_cq(on.context, 256, nullptr, nullptr, 0), "ibv_create_cq")) {
     if (type == IBV_QPT_XRC_SEND) make_shared_queue();
     from_ = create(type);
     to_ = create(type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type);
@@ -248,7 +249,7 @@ class connection {
 
   machine& on_;
   ibv_qp_type type_;
-  ibv_cq* cq_ = nullptr;
+  ibv_cq* cq_;
   ibv_xrcd* domain_ = nullptr;
   ibv_srq* shared_ = nullptr;
   std::uint32_t shared_number_ = 0;
