@@ -32,7 +32,8 @@ ALL = (
     Check("softverbs abi", softverbs_abi.run),
     Check("programs", programs.run),
     Check("capture", capture.run),
-    Check("fuzz", fuzz.run),
     Check("processes", processes.run),
+    Check("fuzz", fuzz.run),
     Check("tidy", tidy.run),
+    Check("tidy tests", tidy.run_on_tests, thorough=True),
 )
