@@ -52,7 +52,7 @@ well_known_port::well_known_port(station& owner, const net::address& own)
 }
 
 well_known_port::~well_known_port() {
-  for (const auto& each : watched_) station_.unwatch(each->fd);
+  for (const auto& each : watched_) station::unwatch(each->fd);
   for (const auto& [port, fd] : neighbours_) ::close(fd);
   if (listener_ >= 0) ::close(listener_);
 }
