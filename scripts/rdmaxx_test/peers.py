@@ -18,7 +18,7 @@ from pathlib import Path
 from rdmaxx_project import processes
 from rdmaxx_project.repository import ROOT
 
-PATIENCE = 60  # seconds for one answer; an idle machine needs a tenth of it
+PATIENCE = 100  # seconds for one answer; an idle machine needs a tenth of it
 WORDS_OF_A_QUEUE = 4  # number, GID, rkey, address
 NAMESPACE = "rdmaxx"
 LOOK_AGAIN_AFTER = 0.005  # seconds
