@@ -33,12 +33,14 @@ std::byte* memory_table::use::locate(const request& wanted) const noexcept {
     if (!inside(wanted.address, wanted.bytes, region->iova, region->length)) return nullptr;
   } else {
     const memory_window* window = found.window;
-    if (window == nullptr || !wanted.remote || window->rkey != wanted.key) return nullptr;
+    if (window == nullptr || !wanted.remote || window->key != wanted.key) return nullptr;
     region = window->bound_to;
     if (region == nullptr || window->pd != wanted.pd) return nullptr;
     if (window->type == IBV_MW_TYPE_2 && window->qpn != wanted.qpn) return nullptr;
     if ((window->access & wanted.access) != wanted.access) return nullptr;
     if (!inside(wanted.address, wanted.bytes, window->address, window->bytes)) return nullptr;
+    return static_cast<std::byte*>(region->addr) + window->offset +
+           (wanted.address - window->address);
   }
   return static_cast<std::byte*>(region->addr) + (wanted.address - region->iova);
 }
@@ -111,6 +113,14 @@ void memory_table::remove(memory_window& window) {
   free_slot(window.rkey);
 }
 
+std::uint32_t memory_table::choose_key(memory_window& window) {
+  const std::unique_lock lock(mutex_);
+  auto& own = slots_[index_of(window.rkey)];
+  ++own.tag;
+  window.rkey = index_of(window.rkey) << tag_bits | own.tag;
+  return window.rkey;
+}
+
 int memory_table::bind(memory_window& window, memory_region* region, std::uint32_t rkey,
                        std::uint64_t address, std::uint64_t bytes, unsigned access,
                        std::uint32_t qpn) {
@@ -124,6 +134,7 @@ int memory_table::bind(memory_window& window, memory_region* region, std::uint32
     if (region == nullptr || region->pd != window.pd) return EINVAL;
     if ((region->access & IBV_ACCESS_MW_BIND) == 0) return EINVAL;
     constexpr unsigned writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    if ((access & ~(writing | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED)) != 0) return EINVAL;
     if ((access & writing) != 0 && (region->access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
     if (!inside(address, bytes, region->iova, region->length)) return EINVAL;
   }
@@ -131,16 +142,14 @@ int memory_table::bind(memory_window& window, memory_region* region, std::uint32
   if (window.type == IBV_MW_TYPE_2) {
     slots_[index_of(rkey)].tag = static_cast<std::uint8_t>(rkey & tag_mask);
     window.rkey = rkey;
-  } else {
-    auto& own = slots_[index_of(window.rkey)];
-    ++own.tag;
-    window.rkey = index_of(window.rkey) << tag_bits | own.tag;
   }
   if (bytes != 0) {
     ++region->windows;
     window.bound_to = region;
+    window.offset = address - region->iova;
   }
-  window.address = address;
+  window.key = rkey;
+  window.address = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : address;
   window.bytes = bytes;
   window.access = access;
   window.qpn = qpn;
@@ -152,7 +161,7 @@ bool memory_table::invalidate(std::uint32_t rkey, const ibv_pd* pd, std::uint32_
   const auto index = index_of(rkey);
   if (index >= slots_.size()) return false;
   auto* window = slots_[index].window;
-  if (window == nullptr || window->rkey != rkey || window->type != IBV_MW_TYPE_2) return false;
+  if (window == nullptr || window->key != rkey || window->type != IBV_MW_TYPE_2) return false;
   if (window->bound_to == nullptr || window->pd != pd || window->qpn != qpn) return false;
   unbind(*window);
   return true;

@@ -24,7 +24,9 @@ struct memory_region : ibv_mr {
 
 struct memory_window : ibv_mw {
   memory_region* bound_to = nullptr;
-  std::uint64_t address = 0;
+  std::uint32_t key = 0;      ///< of the binding; ibv_mw::rkey may be that of one to come
+  std::uint64_t address = 0;  ///< by which peers know its first byte
+  std::uint64_t offset = 0;   ///< of its first byte in the region
   std::uint64_t bytes = 0;
   unsigned access = 0;
   std::uint32_t qpn = 0;  ///< type 2: the queue pair it is bound through
@@ -71,9 +73,11 @@ class memory_table {
   }
 
   int add(memory_window& window);
+  /// The key of the next binding of a window of type 1, which its user learns at once.
+  [[nodiscard]] std::uint32_t choose_key(memory_window& window);
   void remove(memory_window& window);
-  /// Binds a window (type 1: a new key is made; type 2: `rkey` is the one wanted) and returns 0 or
-  /// an errno. A length of 0 unbinds a window of type 1.
+  /// Binds a window to `rkey` (type 1: what choose_key gave; type 2: the user's choice) and returns
+  /// 0 or an errno. A length of 0 unbinds a window of type 1.
   int bind(memory_window& window, memory_region* region, std::uint32_t rkey, std::uint64_t address,
            std::uint64_t bytes, unsigned access, std::uint32_t qpn);
   /// Invalidates a window of type 2; false if the key does not name a bound one of this PD and QP.
