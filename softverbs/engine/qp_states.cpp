@@ -24,7 +24,8 @@ std::optional<attribute_sets> sets(ibv_qp_state from, ibv_qp_state to, ibv_qp_ty
   const int changes = datagrams ? IBV_QP_QKEY
                                 : IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
                                       (receives_reliably(type) ? IBV_QP_MIN_RNR_TIMER : 0);
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return attribute_sets{};
+  if (to == IBV_QPS_RESET) return attribute_sets{};
+  if (to == IBV_QPS_ERR && from != IBV_QPS_RESET) return attribute_sets{};
   switch (from) {
     case IBV_QPS_RESET:
       if (to == IBV_QPS_INIT) return attribute_sets{.required = own};

@@ -86,12 +86,14 @@ int queue_pair::modify(const ibv_qp_attr& wanted, int mask) {
     in.reset(attributes.rq_psn);
   }
   if (to == IBV_QPS_RTS && from == IBV_QPS_RTR) out.reset(attributes.sq_psn);
-  if (to == IBV_QPS_SQD && from == IBV_QPS_RTS && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
-      wanted.en_sqd_async_notify != 0 && out.is_idle()) {
-    raise(IBV_EVENT_SQ_DRAINED);
+  if (to != IBV_QPS_SQD) {
+    tell_when_drained_ = false;
+  } else if (from == IBV_QPS_RTS) {
+    tell_when_drained_ =
+        (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && wanted.en_sqd_async_notify != 0;
   }
   qp_base.state = attributes.qp_state;
-  if (to == IBV_QPS_RTS) keep_sending();
+  if (to == IBV_QPS_RTS || to == IBV_QPS_SQD) keep_sending();
   return 0;
 }
 
@@ -464,6 +466,7 @@ int queue_pair::bind_window(memory_window& window, const ibv_mw_bind& wanted) {
   if (!sends.has_slot()) return ENOMEM;
   auto& work = sends[sends.next_slot()];
   work = {.wr_id = wanted.wr_id, .opcode = IBV_WR_BIND_MW, .flags = wanted.send_flags};
+  work.rkey = context.memory.choose_key(window);
   work.window = &window;
   work.region = static_cast<memory_region*>(wanted.bind_info.mr);
   work.bind_address = wanted.bind_info.addr;
@@ -556,6 +559,10 @@ void queue_pair::send_acknowledgement() {
 void queue_pair::keep_sending() {
   if (out.pump()) deferred_work::add(where);
   set_timer();
+  if (tell_when_drained_ && attributes.qp_state == IBV_QPS_SQD && out.is_idle()) {
+    tell_when_drained_ = false;
+    raise(IBV_EVENT_SQ_DRAINED);
+  }
 }
 
 void queue_pair::on_timer(time_point now) {

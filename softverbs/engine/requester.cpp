@@ -168,12 +168,19 @@ bool requester::has_room(const route& way) {
   return false;
 }
 
+bool requester::is_idle() const {
+  return qp_.sends.is_empty() || !qp_.sends[qp_.sends.tail()].started;
+}
+
 bool requester::pump() {
-  if (qp_.attributes.qp_state != IBV_QPS_RTS) return false;
+  // 10.3.1.7: in SQD what was begun is brought to its end.
+  if (qp_.attributes.qp_state != IBV_QPS_RTS && qp_.attributes.qp_state != IBV_QPS_SQD)
+    return false;
   return is_reliable() ? pump_reliable() : pump_unreliable();
 }
 
 bool requester::begin(send_work& work, std::uint64_t index, const memory_table::use& memory) {
+  if (qp_.attributes.qp_state == IBV_QPS_SQD) return false;
   if ((work.flags & IBV_SEND_FENCE) != 0 && !reads_.empty()) return false;
   work.started = true;
   work.done = false;
@@ -257,7 +264,7 @@ bool requester::pump_reliable() {
     auto& oldest = qp_.sends[qp_.sends.tail()];
     if (oldest.started && oldest.failed != IBV_WC_SUCCESS) fail_oldest(oldest.failed);
   }
-  return more && qp_.attributes.qp_state == IBV_QPS_RTS;
+  return more && qp_.attributes.qp_state != IBV_QPS_ERR;
 }
 
 bool requester::send_some(sender& out, send_work& work, std::uint64_t index,

@@ -43,8 +43,8 @@ class requester {
   [[nodiscard]] std::uint32_t next_psn() const {
     return static_cast<std::uint32_t>(next_) & wire::psn_mask;
   }
-  /// Nothing is under way (for the state SQD).
-  [[nodiscard]] bool is_idle() const { return unacknowledged_ == next_; }
+  /// No request has been begun that is not complete (for the state SQD).
+  [[nodiscard]] bool is_idle() const;
 
  private:
   struct outstanding_read {
