@@ -90,6 +90,9 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
   if ((wanted->wc_flags & ~known) != 0) return failed<ibv_cq_ex>(EOPNOTSUPP);
   if ((wanted->comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0)
     return failed<ibv_cq_ex>(EOPNOTSUPP);
+  if ((wanted->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+      (wanted->flags & ~std::uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) != 0)
+    return failed<ibv_cq_ex>(EOPNOTSUPP);
   auto* const cq =
       make_cq(context, wanted->cqe, wanted->cq_context, wanted->channel, wanted->comp_vector);
   if (cq == nullptr) return nullptr;

@@ -121,6 +121,7 @@ int fill_device(ibv_context* context, const ibv_query_device_ex_input* input,
                 ibv_device_attr_ex* out, std::size_t bytes) {
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (bytes < sizeof(ibv_device_attr)) return EINVAL;
+  if (!context_of(context).is_alive()) return belongs_to_parent;
   const auto& limits = settings::get();
   ibv_device_attr_ex all{};
   auto& device = all.orig_attr;
@@ -281,6 +282,10 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attribute
 }
 
 int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
+  if (!context_of(context).is_alive()) {
+    errno = belongs_to_parent;
+    return -1;
+  }
   const auto rows = net::gid_table(netdev_of(context));
   if (port != 1 || index < 0 || static_cast<std::size_t>(index) >= rows.size()) {
     errno = EINVAL;
@@ -293,6 +298,7 @@ int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) 
 int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                  ibv_gid_entry* entry, std::uint32_t flags, std::size_t entry_bytes) {
   if (flags != 0) return EOPNOTSUPP;
+  if (!context_of(context).is_alive()) return belongs_to_parent;
   const auto& netdev = netdev_of(context);
   const auto rows = net::gid_table(netdev);
   if (port != 1) return EINVAL;
@@ -311,6 +317,7 @@ int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
 ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t most,
                         std::uint32_t flags, std::size_t entry_bytes) {
   if (flags != 0) return -EOPNOTSUPP;
+  if (!context_of(context).is_alive()) return -belongs_to_parent;
   const auto rows = net::gid_table(netdev_of(context)).size();
   if (rows > most) return -EINVAL;
   for (std::size_t i = 0; i < rows; ++i) {

@@ -139,7 +139,12 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t bytes
   constexpr int known =
       IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
   errno = EINVAL;
-  if (!owner.is_alive() || (flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
+  if ((flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
+  if (access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) return IBV_REREG_MR_ERR_INPUT;
+  if (!owner.is_alive()) {
+    errno = belongs_to_parent;
+    return IBV_REREG_MR_ERR_CMD;
+  }
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const auto rights =
       (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0
