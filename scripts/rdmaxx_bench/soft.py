@@ -33,8 +33,8 @@ PATHS = {"processes": PRELOADED, "udp": UDP, "udp-icrc": UDP_ICRC}
 
 SIZES = {"8B": 8, "64KiB": 64 << 10, "1MiB": 1 << 20}
 LARGE = ("64KiB", "1MiB")
-STREAMED = {"64KiB": 3_000, "1MiB": 200}  # messages of one sample: below 0.1 s
-EXCHANGED = {"8B": 4_000, "64KiB": 300, "1MiB": 50}
+STREAMED = {"64KiB": 2_000, "1MiB": 150}  # messages of one sample: below 0.1 s
+EXCHANGED = {"8B": 2_000, "64KiB": 100, "1MiB": 30}
 IN_THE_GUEST = {"8B": 500, "64KiB": 200, "1MiB": 20}
 
 AIM = 2.5  # µs for a SEND between two processes

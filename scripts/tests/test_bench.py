@@ -1,7 +1,8 @@
 import unittest
 
-from rdmaxx_bench import report
-from rdmaxx_bench.goals import AtMostMore, RatioAtLeast, RatioAtMost
+from rdmaxx_bench import report, sides
+from rdmaxx_bench.benchmark import Benchmark
+from rdmaxx_bench.goals import Above, AtMostMore, Below, NoGoal, RatioAtLeast, RatioAtMost
 from rdmaxx_bench.registry import ALL
 from rdmaxx_bench.runners import Numbers, Unmeasured, parse_costs, parse_pair
 
@@ -16,6 +17,42 @@ Ir                  file:function
    24,000 ( 1.94%)  ???:c_poll_1 [/build/verbs_instructions]
     1,000 ( 0.08%)  /a/b.cpp:c_poll_1'2 [/build/verbs_instructions]
 """
+
+
+PERFTEST_LATENCY = """\
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]
+ 8       5000          0.88           6104.25      1.31     \t       12.10       \t184.49
+"""
+PERFTEST_BANDWIDTH = """\
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 65536      1000             5766.86            1000.00 \t\t   0.010260
+"""
+UCX = """\
+iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
+20000,7.824,36.734,36.500,1701.40,1000.00,27222,27222
+"""
+FI_PINGPONG = """\
+bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec
+64k     200     =200     25m         0.09s    303.51     215.93       0.00
+"""
+
+
+class Sides(unittest.TestCase):
+    def test_outputs_are_read(self):
+        self.assertEqual(sides.parse_perftest(PERFTEST_LATENCY, 8)["median"], 1.31)
+        self.assertEqual(sides.parse_perftest(PERFTEST_LATENCY, 8)["mean"], 12.10)
+        self.assertAlmostEqual(sides.parse_perftest(PERFTEST_BANDWIDTH, 65536)["bandwidth"], 1.048576)
+        self.assertEqual(sides.parse_ucx(UCX)["median"], 7.824)
+        self.assertAlmostEqual(sides.parse_ucx(UCX)["bandwidth"], 1.048576)
+        self.assertAlmostEqual(sides.parse_fi_pingpong(FI_PINGPONG, 65536)["bandwidth"], 0.3035, places=3)
+
+    def test_output_without_result_is_a_problem(self):
+        for parse in (sides.parse_ucx, sides.parse_json):
+            with self.assertRaises(Unmeasured):
+                parse("")
+        for parse in (sides.parse_perftest, sides.parse_fi_pingpong):
+            with self.assertRaises(Unmeasured):
+                parse("", 8)
 
 
 class Runners(unittest.TestCase):
@@ -34,6 +71,15 @@ class Goals(unittest.TestCase):
         self.assertFalse(AtMostMore(2).met(26.5, 24))
         self.assertFalse(RatioAtLeast(1.0).met(9, 10))
         self.assertFalse(RatioAtMost(1.1).met(12, 10))
+        self.assertTrue(Below().met(9, 10))
+        self.assertFalse(Below().met(10, 10))
+        self.assertFalse(Above().met(10, 10))
+
+    def test_a_peer_that_failed_is_printed(self):
+        benchmark = Benchmark("soft/x", "UCX tcp", "µs", NoGoal(), None)
+        printed = report.table([report.Measurement(benchmark, Numbers(1.0, None), "it is missing")])
+        for expected in ("1.00", "failed: UCX tcp", "not measured", "it is missing"):
+            self.assertIn(expected, printed)
 
     def test_what_was_not_measured_is_not_met(self):
         self.assertFalse(report.Measurement(ALL[0], None, "not built").met)
