@@ -192,16 +192,19 @@ ibv_device** list_devices(int* count) {
   for (const auto& netdev : net::usable_netdevs()) {
     const auto name = net::device_name(netdev);
     auto& known = table.by_name[name];
-    if (known == nullptr) known = std::make_unique<soft_device>();
+    if (known == nullptr) {
+      // Once: users read it whenever they like.
+      known = std::make_unique<soft_device>();
+      auto& device = known->device;
+      device.node_type = IBV_NODE_CA;
+      device.transport_type = IBV_TRANSPORT_IB;
+      copy_name(device.name, name);
+      copy_name(device.dev_name, "uverbs_" + name);
+      copy_name(device.dev_path, "/sys/class/infiniband_verbs/uverbs_" + name);
+      copy_name(device.ibdev_path, "/sys/class/infiniband/" + name);
+    }
     known->netdev = netdev;
-    auto& device = known->device;
-    device.node_type = IBV_NODE_CA;
-    device.transport_type = IBV_TRANSPORT_IB;
-    copy_name(device.name, name);
-    copy_name(device.dev_name, "uverbs_" + name);
-    copy_name(device.dev_path, "/sys/class/infiniband_verbs/uverbs_" + name);
-    copy_name(device.ibdev_path, "/sys/class/infiniband/" + name);
-    found.push_back(&device);
+    found.push_back(&known->device);
   }
   auto** const list = new ibv_device*[found.size() + 1];
   std::ranges::copy(found, list);
@@ -213,12 +216,14 @@ ibv_device** list_devices(int* count) {
 void free_devices(ibv_device** list) { delete[] list; }
 
 __be64 device_guid(ibv_device* device) {
+  const std::lock_guard lock(devices().mutex);
   return guid_of(reinterpret_cast<soft_device*>(device)->netdev);
 }
 
 int device_index(ibv_device* device) {
   // Far above the numbers that the kernel gives.
   constexpr int first = 1 << 20;
+  const std::lock_guard lock(devices().mutex);
   return first + static_cast<int>(reinterpret_cast<soft_device*>(device)->netdev.index);
 }
 
