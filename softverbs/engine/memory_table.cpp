@@ -1,6 +1,7 @@
 #include <engine/memory_table.hpp>
 
 #include <cerrno>
+#include <tuple>
 #include <utility>
 
 namespace softverbs::engine {
@@ -121,16 +122,20 @@ std::uint32_t memory_table::choose_key(memory_window& window) {
   return window.rkey;
 }
 
-int memory_table::bind(memory_window& window, memory_region* region, std::uint32_t rkey,
-                       std::uint64_t address, std::uint64_t bytes, unsigned access,
-                       std::uint32_t qpn) {
+int memory_table::bind(const binding& wanted) {
   const std::unique_lock lock(mutex_);
-  if (window.type == IBV_MW_TYPE_2) {
-    // 10.6.7.2.2: only an invalid window can be bound, and only its tag is the consumer's choice.
-    if (window.bound_to != nullptr || bytes == 0) return EINVAL;
-    if (index_of(rkey) != index_of(window.rkey)) return EINVAL;
-  }
+  // Also 10.6.7.2.2: only the tag of a key is the consumer's choice.
+  const auto index = index_of(wanted.rkey);
+  if (index >= slots_.size() || slots_[index].window != wanted.window) return EINVAL;
+  if (wanted.window == nullptr || wanted.window->pd != wanted.pd) return EINVAL;
+  auto& window = *wanted.window;
+  const auto [address, bytes, access] = std::tuple(wanted.address, wanted.bytes, wanted.access);
+  // 10.6.7.2.2: only an invalid window can be bound.
+  if (window.type == IBV_MW_TYPE_2 && (window.bound_to != nullptr || bytes == 0)) return EINVAL;
+  auto* const region = wanted.region;
   if (bytes != 0) {
+    const auto place = index_of(wanted.region_key);
+    if (place >= slots_.size() || slots_[place].region != region) return EINVAL;
     if (region == nullptr || region->pd != window.pd) return EINVAL;
     if ((region->access & IBV_ACCESS_MW_BIND) == 0) return EINVAL;
     constexpr unsigned writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -140,19 +145,19 @@ int memory_table::bind(memory_window& window, memory_region* region, std::uint32
   }
   unbind(window);
   if (window.type == IBV_MW_TYPE_2) {
-    slots_[index_of(rkey)].tag = static_cast<std::uint8_t>(rkey & tag_mask);
-    window.rkey = rkey;
+    slots_[index].tag = static_cast<std::uint8_t>(wanted.rkey & tag_mask);
+    window.rkey = wanted.rkey;
   }
   if (bytes != 0) {
     ++region->windows;
     window.bound_to = region;
     window.offset = address - region->iova;
   }
-  window.key = rkey;
+  window.key = wanted.rkey;
   window.address = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : address;
   window.bytes = bytes;
   window.access = access;
-  window.qpn = qpn;
+  window.qpn = wanted.qpn;
   return 0;
 }
 

@@ -76,10 +76,20 @@ class memory_table {
   /// The key of the next binding of a window of type 1, which its user learns at once.
   [[nodiscard]] std::uint32_t choose_key(memory_window& window);
   void remove(memory_window& window);
-  /// Binds a window to `rkey` (type 1: what choose_key gave; type 2: the user's choice) and returns
-  /// 0 or an errno. A length of 0 unbinds a window of type 1.
-  int bind(memory_window& window, memory_region* region, std::uint32_t rkey, std::uint64_t address,
-           std::uint64_t bytes, unsigned access, std::uint32_t qpn);
+  struct binding {
+    memory_window* window = nullptr;
+    memory_region* region = nullptr;
+    std::uint32_t region_key = 0;
+    std::uint32_t rkey = 0;  ///< type 1: what choose_key gave; type 2: the user's choice
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;  ///< 0 unbinds a window of type 1
+    unsigned access = 0;
+    const ibv_pd* pd = nullptr;  ///< of the queue pair
+    std::uint32_t qpn = 0;
+  };
+  /// Returns 0 or an errno. Window and region may have been destroyed: they are not touched before
+  /// the table has been asked.
+  int bind(const binding& wanted);
   /// Invalidates a window of type 2; false if the key does not name a bound one of this PD and QP.
   bool invalidate(std::uint32_t rkey, const ibv_pd* pd, std::uint32_t qpn);
   /// Windows that were bound through the queue pair lose their binding with it.

@@ -394,6 +394,7 @@ int queue_pair::fill(send_work& work, std::uint64_t index, const ibv_send_wr& re
       if (datagrams || request.bind_mw.mw == nullptr) return EINVAL;
       work.window = static_cast<memory_window*>(request.bind_mw.mw);
       work.region = static_cast<memory_region*>(request.bind_mw.bind_info.mr);
+      work.region_key = work.region != nullptr ? work.region->lkey : 0;
       work.rkey = request.bind_mw.rkey;
       work.bind_address = request.bind_mw.bind_info.addr;
       work.bind_bytes = request.bind_mw.bind_info.length;
@@ -469,6 +470,7 @@ int queue_pair::bind_window(memory_window& window, const ibv_mw_bind& wanted) {
   work.rkey = context.memory.choose_key(window);
   work.window = &window;
   work.region = static_cast<memory_region*>(wanted.bind_info.mr);
+  work.region_key = work.region != nullptr ? work.region->lkey : 0;
   work.bind_address = wanted.bind_info.addr;
   work.bind_bytes = wanted.bind_info.length;
   work.bind_access = wanted.bind_info.mw_access_flags;

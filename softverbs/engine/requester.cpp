@@ -213,11 +213,16 @@ void requester::carry_out(send_work& work) {
       work.failed = IBV_WC_MW_BIND_ERR;
     return;
   }
-  if (work.window->pd != qp_.made.pd ||
-      memory.bind(*work.window, work.region, work.rkey, work.bind_address, work.bind_bytes,
-                  work.bind_access, qp_.where->qpn) != 0) {
-    work.failed = IBV_WC_MW_BIND_ERR;
-  }
+  const int failure = memory.bind({.window = work.window,
+                                   .region = work.region,
+                                   .region_key = work.region_key,
+                                   .rkey = work.rkey,
+                                   .address = work.bind_address,
+                                   .bytes = work.bind_bytes,
+                                   .access = work.bind_access,
+                                   .pd = qp_.made.pd,
+                                   .qpn = qp_.where->qpn});
+  if (failure != 0) work.failed = IBV_WC_MW_BIND_ERR;
 }
 
 bool requester::pump_reliable() {

@@ -43,9 +43,10 @@ struct send_work {
   std::uint32_t remote_qkey = 0;
   std::uint32_t xrc_srqn = 0;
 
-  // bind_mw
+  // bind_mw; either may have gone when its turn comes
   memory_window* window = nullptr;
   memory_region* region = nullptr;
+  std::uint32_t region_key = 0;  ///< at the time of posting
   std::uint64_t bind_address = 0;
   std::uint64_t bind_bytes = 0;
   unsigned bind_access = 0;

@@ -65,6 +65,7 @@ void bind(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info*
   if (work == nullptr) return;
   work->window = static_cast<engine::memory_window*>(mw);
   work->region = static_cast<engine::memory_region*>(info->mr);
+  work->region_key = info->mr != nullptr ? info->mr->lkey : 0;
   work->rkey = rkey;
   work->bind_address = info->addr;
   work->bind_bytes = info->length;
