@@ -419,6 +419,7 @@ int queue_pair::fill(send_work& work, std::uint64_t index, const ibv_send_wr& re
     auto* into = sends.inline_data(index);
     for (unsigned i = 0; i < count; ++i) {
       const auto& element = request.sg_list[i];
+      if (element.length == 0) continue;  // its address may be anything
       if (work.bytes + element.length > sends.most_inline()) return ENOMEM;
       std::memcpy(into + work.bytes, reinterpret_cast<const void*>(element.addr), element.length);
       work.bytes += element.length;

@@ -98,6 +98,7 @@ void set_inline(ibv_qp_ex* user, std::size_t count, const ibv_data_buf* list) {
   work->inline_data = true;
   work->bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
+    if (list[i].length == 0) continue;  // its address may be anything
     if (work->bytes + list[i].length > qp.sends.most_inline()) {
       qp.building_failure = ENOMEM;
       return;
