@@ -47,6 +47,7 @@ class completion_channels : public testing::Test {
 
   connected_pair pair_{pair_options{.with_channel = true}};
   buffer here_{pair_.a.domain(), 8};
+  buffer beside_{pair_.a.domain(), 8};
   buffer there_{pair_.b.domain(), 8};
   ibv_comp_channel* channel_ = pair_.a.channel.get();
   ibv_cq* cq_ = pair_.a.send_cq.get();
@@ -88,7 +89,7 @@ TEST_F(completion_channels, the_user_context_comes_with_the_event) {
   const connected_pair other(pair_.context,
                              {.all_completions = cq.get(), .same_domain = pair_.a.domain()});
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
-  ASSERT_EQ(write(1, {here_.sge()}, here_.address(), here_.rkey()).post(other.a.qp.get()), 0);
+  ASSERT_EQ(write(1, {here_.sge()}, beside_.address(), beside_.rkey()).post(other.a.qp.get()), 0);
 
   wait_until_readable(channel->fd);
   ibv_cq* told = nullptr;
@@ -174,7 +175,8 @@ TEST_F(completion_channels, a_queue_ends_when_its_events_are_acknowledged) {
                                {.all_completions = cq.get(), .same_domain = pair_.a.domain()});
     for (int i = 0; i < 2; ++i) {
       ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
-      ASSERT_EQ(write(1, {here_.sge()}, here_.address(), here_.rkey()).post(other.a.qp.get()), 0);
+      ASSERT_EQ(write(1, {here_.sge()}, beside_.address(), beside_.rkey()).post(other.a.qp.get()),
+                0);
       ASSERT_EQ(take(channel_), cq.get());
     }
   }
@@ -197,7 +199,7 @@ TEST_F(completion_channels, events_that_nobody_took_end_with_their_queue) {
     const connected_pair other(pair_.context,
                                {.all_completions = cq.get(), .same_domain = pair_.a.domain()});
     ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
-    ASSERT_EQ(write(1, {here_.sge()}, here_.address(), here_.rkey()).post(other.a.qp.get()), 0);
+    ASSERT_EQ(write(1, {here_.sge()}, beside_.address(), beside_.rkey()).post(other.a.qp.get()), 0);
     wait_until_readable(channel_->fd);
   }
   cq = nullptr;

@@ -50,6 +50,7 @@ TEST(destruction, of_a_queue_pair_with_work_under_way) {
   for (int round = 0; round < rounds; ++round) {
     connected_pair pair(context.get());
     const buffer from(pair.a.domain(), 100'000);
+    const buffer into(pair.a.domain(), 100'000);
     const buffer to(pair.b.domain(), 100'000);
     std::atomic<bool> started = false;
     std::atomic<bool> stop = false;
@@ -65,7 +66,7 @@ TEST(destruction, of_a_queue_pair_with_work_under_way) {
       while (!started) std::this_thread::yield();
       for (std::uint64_t id = 0; id < 8; ++id) {
         ASSERT_EQ(write(id, {from.sge()}, to.address(), to.rkey()).post(pair.a.qp.get()), 0);
-        ASSERT_EQ(read(id, {from.sge()}, to.address(), to.rkey()).post(pair.a.qp.get()), 0);
+        ASSERT_EQ(read(id, {into.sge()}, to.address(), to.rkey()).post(pair.a.qp.get()), 0);
       }
       pair.a.qp = nullptr;
       pair.a.send_cq = nullptr;

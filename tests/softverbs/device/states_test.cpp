@@ -356,8 +356,10 @@ TEST_F(queue_pair_states, reset_forgets_everything_without_a_word) {
     ASSERT_EQ(to_state(IBV_QPS_RESET).apply(each->qp.get()), 0);
     EXPECT_EQ(state_of(each->qp.get()), IBV_QPS_RESET);
   }
-  connect(pair.a.qp.get(), pair.b.qp->qp_num);
-  connect(pair.b.qp.get(), pair.a.qp->qp_num);
+  // Other numbers than before: a late packet of the old connection must not fit into the new one.
+  const pair_options anew{.first_psn = 100};
+  connect(pair.a.qp.get(), pair.b.qp->qp_num, anew);
+  connect(pair.b.qp.get(), pair.a.qp->qp_num, anew);
 
   ASSERT_EQ(post_receive(pair.b.qp.get(), 3, {to.sge()}), 0);
   ASSERT_EQ(send(4, {from.sge(0, 100)}).post(pair.a.qp.get()), 0);
