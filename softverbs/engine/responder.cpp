@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include <engine/queue_pair.hpp>
 #include <netinet/in.h>
@@ -234,6 +235,7 @@ void responder::on_duplicate(const wire::headers& header) {
   });
   answer again = *kept;
   again.sent = 0;
+  again.repeated = true;
   if (!is_atomic) {
     const auto skipped =
         static_cast<std::uint32_t>(wire::psn_distance(kept->first_psn, header.psn));
@@ -457,7 +459,9 @@ void responder::receive_read(const wire::headers& header) {
     reject(wire::nak::remote_access, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     return;
   }
-  if (answers_.size() >= qp_.attributes.max_dest_rd_atomic) {
+  const auto most = qp_.attributes.max_dest_rd_atomic;
+  if (answers_.size() >= most &&
+      std::cmp_greater_equal(std::ranges::count(answers_, false, &answer::repeated), most)) {
     reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
     return;
   }

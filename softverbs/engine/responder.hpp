@@ -48,6 +48,7 @@ class responder {
     const ibv_pd* pd = nullptr;
     std::uint64_t original = 0;
     std::uint32_t sent = 0;  ///< packets
+    bool repeated = false;   ///< asked for again; the requester does not count it any more
     std::uint32_t msn = 0;
   };
   enum class message : std::uint8_t { none, send, write };
