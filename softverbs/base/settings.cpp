@@ -107,7 +107,7 @@ constexpr auto variables = std::to_array<variable>({
      assign_number<&settings::socket_buffer_bytes, 4U << 10, 1U << 30>},
     {"MAX_QP", "1 to 16M", assign_number<&settings::max_qp, 1, most_qps>},
     {"MAX_QP_WR", "1 to 1M", assign_number<&settings::max_qp_wr, 1, 1U << 20>},
-    {"MAX_SGE", "1 to 1K", assign_number<&settings::max_sge, 1, 1U << 10>},
+    {"MAX_SGE", "1 to 64", assign_number<&settings::max_sge, 1, 64>},
     {"MAX_INLINE", "bytes, from 0 to 64K", assign_number<&settings::max_inline, 0, 1U << 16>},
     {"MAX_CQ", "1 to 16M", assign_number<&settings::max_cq, 1, 1U << 24>},
     {"MAX_CQE", "1 to 64M", assign_number<&settings::max_cqe, 1, 1U << 26>},

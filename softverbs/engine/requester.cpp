@@ -77,7 +77,7 @@ operation send_operation(ibv_wr_opcode opcode, bool first, bool last) {
 /// The pieces of [offset, offset + bytes) of a request's payload, with its memory located.
 class payload_pieces {
  public:
-  static constexpr std::size_t most = 64;
+  static constexpr std::size_t most = 64;  // what SOFTVERBS_MAX_SGE can be
 
   /// False if a key or a bound forbids it.
   bool collect(const memory_table::use& memory, const ibv_pd* pd, const ibv_sge* elements,

@@ -114,10 +114,11 @@ result<context> open_device(rdmaxx::guid wanted) {
 namespace detail {
 
 error no_device_error(std::string_view operation) {
-  return errno_error(operation, ENODEV, "this machine has no RDMA device",
-                     "run the program on a software device: `rdmaxx soft -- program`, or link "
-                     "rdmaxx::softverbs; or make one in the kernel: `modprobe rdma_rxe && rdma link "
-                     "add rxe0 type rxe netdev eth0`");
+  return errno_error(
+      operation, ENODEV, "this machine has no RDMA device",
+      "run the program on a software device: `rdmaxx soft -- program`, or link "
+      "rdmaxx::softverbs; or make one in the kernel: `modprobe rdma_rxe && rdma link "
+      "add rxe0 type rxe netdev eth0`");
 }
 
 std::string names_of(const std::vector<device>& list) {

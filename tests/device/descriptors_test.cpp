@@ -49,7 +49,8 @@ TEST_F(descriptors, are_closed_when_opening_fails) {
     EXPECT_FALSE(pick_device({.name = "nosuch0"}).has_value());
     EXPECT_FALSE(pick_device({.subnet = "203.0.113.0/24"}).has_value());
     EXPECT_FALSE(pick_device({.name = device_under_test::get().name(),
-                              .route_to = device_under_test::get().address_elsewhere()}).has_value());
+                              .route_to = device_under_test::get().address_elsewhere()})
+                     .has_value());
   }
 
   EXPECT_EQ(open_descriptors(), before);

@@ -10,6 +10,7 @@ from rdmaxx_test.checks import Finding, Wanted
 PRESET = "clang"
 SOURCES = ROOT / "tests" / "fuzz"
 FOLDER = BUILD / "checks" / "fuzz"
+RUNS = 5000
 MOST_SECONDS = 10
 TIMEOUT = 120  # seconds, for a machine that does other things as well
 
@@ -35,6 +36,7 @@ def _problem(name: str) -> str:
     command = [
         presets.directory(PRESET) / "tests" / "fuzz" / name,
         "-seed=1",
+        f"-runs={RUNS}",
         f"-max_total_time={MOST_SECONDS}",
         "-timeout=20",
         "-max_len=1024",
