@@ -41,8 +41,8 @@ class Lane:
         variables = dict(_SANITIZER_OPTIONS.get(self.preset, {}))
         if self.device:
             variables["RDMAXX_TEST_DEVICE"] = self.device
-        if self.device == SOFT_DEVICE:
-            variables["SOFTVERBS_NETDEVS"] = "lo"  # tests stay at home
+        if self.kernel or self.device == SOFT_DEVICE:
+            variables["SOFTVERBS_NETDEVS"] = "lo"  # tests stay at home, and soft devices out of the way
         return variables
 
     def command(self, gtest_filter: str, results: Path) -> list[str]:

@@ -50,10 +50,11 @@ void copy_name(char (&into)[N], std::string_view text) {
 
 const net::netdev& netdev_of(ibv_context* context) { return context_of(context).place->device(); }
 
+/// From the MAC, but not as EUI-64: that is the GUID of a kernel device on the same interface.
 std::uint64_t guid_of(const net::netdev& netdev) {
   const auto& mac = netdev.mac;
   const std::array<std::uint8_t, 8> bytes{
-      static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+      static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], 's', 'v', mac[3], mac[4], mac[5]};
   std::uint64_t guid = 0;
   std::memcpy(&guid, bytes.data(), sizeof guid);
   return guid;

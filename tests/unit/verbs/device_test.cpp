@@ -36,7 +36,7 @@ TEST_F(without_devices, opening_one_by_name_says_how_to_get_one) {
   EXPECT_EQ(failed.error(), std::errc::no_such_device);
   EXPECT_EQ(failed.error().operation(), "open_device");
   EXPECT_THAT(failed.error().problem(), HasSubstr("no RDMA device"));
-  EXPECT_THAT(failed.error().hint(), AllOf(HasSubstr("rdma link add"), HasSubstr("testbed/guest")));
+  EXPECT_THAT(failed.error().hint(), AllOf(HasSubstr("rdma link add"), HasSubstr("rdmaxx soft")));
 }
 
 TEST_F(without_devices, opening_one_by_guid_says_how_to_get_one) {
