@@ -20,14 +20,14 @@ namespace {
 struct writes {
   explicit writes(int cq_entries) : pair({.cq_entries = cq_entries}) {}
 
-  void post(std::uint64_t first, std::uint64_t count) {
+  void post(std::uint64_t first, std::uint64_t count) const {
     for (auto id = first; id < first + count; ++id) {
       ASSERT_EQ(write(id, {from.sge()}, to.address(), to.rkey()).post(pair.a.qp.get()), 0);
     }
   }
   /// The last of the writes that were posted has been answered: a's completions are in its queue,
   /// as far as there is room.
-  void settle() {
+  void settle() const {
     // b's message comes behind all acknowledgements that b has sent.
     ASSERT_EQ(post_receive(pair.a.qp.get(), 1, {}), 0);
     ASSERT_EQ(send(1, {}).post(pair.b.qp.get()), 0);

@@ -42,7 +42,7 @@ class memory_windows : public testing::Test {
   }
 
   /// Binds a window of type 1 and returns its completion's status.
-  ibv_wc_status bind(ibv_mw* mw, const ibv_mw_bind_info& what) {
+  ibv_wc_status bind(ibv_mw* mw, const ibv_mw_bind_info& what) const {
     ibv_mw_bind wanted{.wr_id = 5, .send_flags = IBV_SEND_SIGNALED, .bind_info = what};
     EXPECT_EQ(ibv_bind_mw(pair_.b.qp.get(), mw, &wanted), 0);
     const auto done = wait_for_one(pair_.b.send_cq.get());
@@ -54,12 +54,12 @@ class memory_windows : public testing::Test {
   }
 
   /// Binds a window of type 2.
-  ibv_wc_status bind(ibv_mw* mw, std::uint32_t key, const ibv_mw_bind_info& what) {
+  ibv_wc_status bind(ibv_mw* mw, std::uint32_t key, const ibv_mw_bind_info& what) const {
     EXPECT_EQ(bind_window(6, mw, key, what).post(pair_.b.qp.get()), 0);
     return wait_for_one(pair_.b.send_cq.get()).status;
   }
 
-  ibv_wc_status invalidate(std::uint32_t key) {
+  ibv_wc_status invalidate(std::uint32_t key) const {
     EXPECT_EQ(local_invalidate(7, key).post(pair_.b.qp.get()), 0);
     return wait_for_one(pair_.b.send_cq.get()).status;
   }

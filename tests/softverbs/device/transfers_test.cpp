@@ -139,7 +139,7 @@ TEST(transfers, unsignaled_requests_free_their_places) {
   buffer here(pair.a.domain(), 8);
   buffer there(pair.b.domain(), 8);
   const auto room = attributes_of(pair.a.qp.get()).cap.max_send_wr;
-  for (std::uint64_t id = 1; id <= 10U * room; ++id) {
+  for (std::uint64_t id = 1; id <= std::uint64_t{10} * room; ++id) {
     auto each = write(id, {here.sge()}, there.address(), there.rkey());
     if (id % room != 0) each.wr.send_flags = 0;
     ASSERT_EQ(each.post(pair.a.qp.get()), 0);

@@ -87,7 +87,7 @@ ibv_async_event wait_for_event(ibv_context* context, ibv_event_type wanted) {
   }
   if (event.event_type != wanted) {
     ibv_ack_async_event(&event);
-    throw std::runtime_error(fmt::format("the event is \"{}\" instead of \"{}\"",
+    throw std::runtime_error(fmt::format(R"(the event is "{}" instead of "{}")",
                                          ibv_event_type_str(event.event_type),
                                          ibv_event_type_str(wanted)));
   }
