@@ -1,6 +1,6 @@
 """`./bench soft`: libsoftverbs beside what else there is for a machine without RDMA hardware.
 
-Names are soft/<path>/<operation>/<size>/<peer>. The path is how the two sides of libsoftverbs meet:
+Names are softverbs/<path>/<operation>/<size>/<peer>. The path is how the two sides of libsoftverbs meet:
 
     processes    two processes, by default: shared memory
     udp          two processes, by sockets (SOFTVERBS_SHM=0)
@@ -61,7 +61,7 @@ def _row(
     name: str, peer_name: str, ours: Side, peer: Side, statistic: str, goal: Goal, kind: type[SidePair] = SidePair
 ) -> Benchmark:
     return Benchmark(
-        name=f"soft/{name}",
+        name=f"softverbs/{name}",
         peer=peer_name,
         unit="GB/s" if statistic == "bandwidth" else f"µs {statistic}",
         goal=goal,

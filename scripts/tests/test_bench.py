@@ -76,7 +76,7 @@ class Goals(unittest.TestCase):
         self.assertFalse(Above().met(10, 10))
 
     def test_a_peer_that_failed_is_printed(self):
-        benchmark = Benchmark("soft/x", "UCX tcp", "µs", NoGoal(), None)
+        benchmark = Benchmark("softverbs/x", "UCX tcp", "µs", NoGoal(), None)
         printed = report.table([report.Measurement(benchmark, Numbers(1.0, None), "it is missing")])
         for expected in ("1.00", "failed: UCX tcp", "not measured", "it is missing"):
             self.assertIn(expected, printed)
