@@ -78,7 +78,6 @@ completion_queue* make_cq(ibv_context* context, std::uint64_t entries, void* cq_
   auto* const cq = new completion_queue(owner, static_cast<unsigned>(entries),
                                         static_cast<completion_channel*>(channel), cq_context);
   set_readers(*cq);
-  if (channel != nullptr) ++channel->refcnt;
   ++owner.objects;
   return cq;
 }
@@ -184,7 +183,6 @@ int destroy_cq(ibv_cq* cq) {
     auto& events = static_cast<completion_channel*>(cq->channel)->events;
     queue.completion_events.acknowledged(
         events.remove_if([&](const completion_queue* each) { return each == &queue; }));
-    --cq->channel->refcnt;
   }
   queue.completion_events.wait_until_balanced();
   queue.asynchronous_events.wait_until_balanced();
