@@ -206,7 +206,6 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
 
 void ack_cq_events(ibv_cq* cq, unsigned count) {
   if (count == 0) return;
-  cq->comp_events_completed += count;
   completion_queue::of(cq).completion_events.acknowledged(count);
 }
 
