@@ -2,12 +2,11 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <string_view>
 
 #include <base/settings.hpp>
 #include <engine/abstract_name.hpp>
+#include <engine/descriptor_pair.hpp>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,17 +24,6 @@ struct envelope {
 
 abstract_name name_of(const net::address& address, std::uint16_t port) {
   return abstract_name(fmt::format("softverbs/{}/{}", address.text(), port));
-}
-
-void take_descriptors(msghdr& message, mailbox::letter& out) {
-  for (auto* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
-    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-    std::array<int, 2> fds{-1, -1};
-    std::memcpy(fds.data(), CMSG_DATA(each),
-                std::min<std::size_t>(sizeof fds, each->cmsg_len - CMSG_LEN(0)));
-    out.memory_fd = fds[0];
-    out.bell_fd = fds[1];
-  }
 }
 
 }  // namespace
@@ -62,17 +50,17 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
     out = {};
     abstract_name sender;
     iovec part{.iov_base = memory.data(), .iov_len = memory.size()};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(2 * sizeof(int))> control{};
     msghdr message{};
     message.msg_name = &sender.name;
     message.msg_namelen = sizeof sender.name;
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    const received_descriptors descriptors(message);
     const auto bytes = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0) return false;
-    take_descriptors(message, out);
+    const auto [memory_fd, bell_fd] = descriptors.take(message);
+    out.memory_fd = memory_fd;
+    out.bell_fd = bell_fd;
     sender.bytes = message.msg_namelen;
     envelope cover;
     if (bytes >= static_cast<ssize_t>(sizeof cover)) {
@@ -98,22 +86,13 @@ bool mailbox::send_ring(const net::address& to, std::uint16_t to_port,
   envelope cover{
       .source = own_, .source_port = port_, .kind = static_cast<std::uint16_t>(letter::kind::ring)};
   iovec part{.iov_base = &cover, .iov_len = sizeof cover};
-  const std::array<int, 2> fds{ring.memory_fd(), ring.bell_fd()};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof fds)> control{};
   auto name = name_of(to, to_port);
   msghdr message{};
   message.msg_name = &name.name;
   message.msg_namelen = name.bytes;
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fds);
-  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  return ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  return send_descriptors(fd_, message, {ring.memory_fd(), ring.bell_fd()});
 }
 
 int mailbox::connect_to(const net::address& to, std::uint16_t to_port) {

@@ -287,38 +287,55 @@ bool requester::send_some(sender& out, send_work& work, std::uint64_t index,
     }
     return true;
   }
-  payload_pieces pieces;
   while (next_ <= work.last_psn) {
-    const auto offset = (next_ - work.first_psn) * mtu;
-    const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
     if (!window_is_open(mtu) || out.bytes() >= burst_bytes || !has_room(*qp_.connected)) break;
-    if (work.inline_data) {
-      pieces.set(qp_.sends.inline_data(index) + offset, bytes);
-    } else if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements,
-                               offset, bytes, 0)) {
-      work.failed = IBV_WC_LOC_PROT_ERR;
-      break;
-    }
-    const bool last = next_ == work.last_psn;
-    wire::headers header{.service = qp_.service(),
-                         .op = send_operation(work.opcode, next_ == work.first_psn, last),
-                         .destination_qpn = qp_.attributes.dest_qp_num,
-                         .psn = next_psn()};
-    header.solicited = last && (work.flags & IBV_SEND_SOLICITED) != 0;
-    header.xrc_srqn = work.xrc_srqn;
-    header.remote_address = work.remote_address;
-    header.rkey = work.rkey;
-    header.dma_length = static_cast<std::uint32_t>(work.bytes);
-    header.immediate = work.immediate;
-    header.invalidate_rkey = work.immediate;
-    ++next_;
     // An acknowledgement at the end of a message, and often enough to keep the window moving.
-    since_ack_request_ += mtu;
-    header.ack_request = last || since_ack_request_ >= window_ / 4 || !window_is_open(mtu);
-    if (header.ack_request) since_ack_request_ = 0;
-    out.add(header, pieces.get());
+    if (!send_packet(out, work, index, memory, next_ == work.last_psn, true)) break;
   }
   return next_ > work.last_psn;
+}
+
+wire::headers requester::message_header(const send_work& work) const {
+  const bool last = next_ == work.last_psn;
+  const bool datagrams = qp_.made.type == IBV_QPT_UD;
+  wire::headers header{.service = qp_.service(),
+                       .op = send_operation(work.opcode, next_ == work.first_psn, last),
+                       .destination_qpn = datagrams ? work.remote_qpn : qp_.attributes.dest_qp_num,
+                       .psn = next_psn()};
+  header.solicited = last && (work.flags & IBV_SEND_SOLICITED) != 0;
+  header.xrc_srqn = work.xrc_srqn;
+  // 3.5.3: a Q_Key with the highest bit set stands for the queue pair's own.
+  header.qkey = (work.remote_qkey & 0x8000'0000U) != 0 ? qp_.attributes.qkey : work.remote_qkey;
+  header.source_qpn = qp_.where->qpn;
+  header.remote_address = work.remote_address;
+  header.rkey = work.rkey;
+  header.dma_length = static_cast<std::uint32_t>(work.bytes);
+  header.immediate = work.immediate;
+  header.invalidate_rkey = work.immediate;
+  return header;
+}
+
+bool requester::send_packet(sender& out, send_work& work, std::uint64_t index,
+                            const memory_table::use& memory, bool acknowledge, bool paced) {
+  const auto mtu = qp_.mtu();
+  const auto offset = (next_ - work.first_psn) * mtu;
+  const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
+  payload_pieces pieces;
+  if (work.inline_data) {
+    pieces.set(qp_.sends.inline_data(index) + offset, bytes);
+  } else if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements, offset,
+                             bytes, 0)) {
+    work.failed = IBV_WC_LOC_PROT_ERR;
+    return false;
+  }
+  auto header = message_header(work);
+  ++next_;
+  since_ack_request_ += mtu;
+  header.ack_request =
+      acknowledge || (paced && (since_ack_request_ >= window_ / 4 || !window_is_open(mtu)));
+  if (header.ack_request) since_ack_request_ = 0;
+  out.add(header, pieces.get());
+  return true;
 }
 
 void requester::send_read_request(sender& out, const send_work& work) {
@@ -644,9 +661,9 @@ bool requester::pump_unreliable() {
       if (!work.done) carry_out(work);
       const auto status = work.failed;
       complete_oldest(status);
-      if (status != IBV_WC_SUCCESS) qp_.enter_send_error();
-      if (status != IBV_WC_SUCCESS) return false;
-      continue;
+      if (status == IBV_WC_SUCCESS) continue;
+      qp_.enter_send_error();
+      return false;
     }
     if (work.failed == IBV_WC_SUCCESS && datagrams && work.bytes > mtu)
       work.failed = IBV_WC_LOC_LEN_ERR;
@@ -662,44 +679,14 @@ bool requester::pump_unreliable() {
       const bool controlled = to->same_host;
       if (!controlled) unacknowledged_ = next_;
       const memory_table::use memory(qp_.context.memory);
-      payload_pieces pieces;
       sender out(*to, qp_.held);
       while (next_ <= work.last_psn) {
-        const auto offset = (next_ - work.first_psn) * mtu;
-        const auto bytes = std::min<std::uint64_t>(mtu, work.bytes - offset);
         if ((controlled && (!window_is_open(mtu) || !has_room(*to))) ||
             sent + out.bytes() >= burst_bytes) {
           finished = false;
           break;
         }
-        if (work.inline_data) {
-          pieces.set(qp_.sends.inline_data(index) + offset, bytes);
-        } else if (!pieces.collect(memory, qp_.made.pd, qp_.sends.elements(index), work.elements,
-                                   offset, bytes, 0)) {
-          work.failed = IBV_WC_LOC_PROT_ERR;
-          break;
-        }
-        const bool last = next_ == work.last_psn;
-        wire::headers header{
-            .service = qp_.service(),
-            .op = send_operation(work.opcode, next_ == work.first_psn, last),
-            .destination_qpn = datagrams ? work.remote_qpn : qp_.attributes.dest_qp_num,
-            .psn = next_psn()};
-        header.solicited = last && (work.flags & IBV_SEND_SOLICITED) != 0;
-        // 3.5.3: a Q_Key with the highest bit set stands for the queue pair's own.
-        header.qkey =
-            (work.remote_qkey & 0x8000'0000U) != 0 ? qp_.attributes.qkey : work.remote_qkey;
-        header.source_qpn = qp_.where->qpn;
-        header.remote_address = work.remote_address;
-        header.rkey = work.rkey;
-        header.dma_length = static_cast<std::uint32_t>(work.bytes);
-        header.immediate = work.immediate;
-        ++next_;
-        since_ack_request_ += mtu;
-        header.ack_request =
-            controlled && (since_ack_request_ >= window_ / 4 || !window_is_open(mtu));
-        if (header.ack_request) since_ack_request_ = 0;
-        out.add(header, pieces.get());
+        if (!send_packet(out, work, index, memory, false, controlled)) break;
       }
       sent += out.bytes() + 1;
       out.flush();

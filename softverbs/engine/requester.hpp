@@ -60,6 +60,12 @@ class requester {
   void carry_out(send_work& work);
   bool send_some(sender& out, send_work& work, std::uint64_t index,
                  const memory_table::use& memory);
+  /// The next packet of a message; false if its memory is not there any more. It asks for an
+  /// acknowledgement if told to, and, where the peer's answers pace it, often enough for the
+  /// window.
+  bool send_packet(sender& out, send_work& work, std::uint64_t index,
+                   const memory_table::use& memory, bool acknowledge, bool paced);
+  [[nodiscard]] wire::headers message_header(const send_work& work) const;
   void send_read_request(sender& out, const send_work& work);
   void send_atomic(sender& out, const send_work& work);
   [[nodiscard]] bool local_memory_is_good(const send_work& work, std::uint64_t index,

@@ -10,6 +10,7 @@
 
 #include <base/log.hpp>
 #include <engine/abstract_name.hpp>
+#include <engine/descriptor_pair.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/station.hpp>
@@ -84,24 +85,21 @@ bool well_known_port::join_others() {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   bool joined = false;
   if (::connect(fd, place.get(), place.bytes) == 0) {
-    std::array<int, 2> fds{-1, -1};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof fds)> control{};
     char byte = 0;
     iovec part{.iov_base = &byte, .iov_len = 1};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    const received_descriptors descriptors(message);
     if (::recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == 1) {
-      const cmsghdr* header = CMSG_FIRSTHDR(&message);
-      if (header != nullptr && header->cmsg_type == SCM_RIGHTS &&
-          header->cmsg_len == CMSG_LEN(sizeof fds)) {
-        std::memcpy(fds.data(), CMSG_DATA(header), sizeof fds);
+      const auto [socket, listener] = descriptors.take(message);
+      joined = socket >= 0 && listener >= 0;
+      if (joined) {
         socket_ =
-            net::udp_socket::adopt(fds[0], own_, wire::roce_udp_port, station_.device().index);
-        listener_ = fds[1];
-        joined = true;
+            net::udp_socket::adopt(socket, own_, wire::roce_udp_port, station_.device().index);
+        listener_ = listener;
+      } else if (socket >= 0) {
+        ::close(socket);
       }
     }
   }
@@ -198,21 +196,13 @@ void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::b
 void well_known_port::greet_newcomer() {
   const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (fd < 0) return;
-  const std::array<int, 2> fds{socket_->fd(), listener_};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof fds)> control{};
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fds);
-  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  [[maybe_unused]] const auto sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  // A newcomer that has gone already needs nothing.
+  static_cast<void>(send_descriptors(fd, message, {socket_->fd(), listener_}));
   ::close(fd);
 }
 
