@@ -4,6 +4,7 @@ The program is tests/softverbs/processes/process_peer.cpp, which lists what it u
 """
 
 import contextlib
+import ipaddress
 import os
 import queue
 import re
@@ -222,6 +223,12 @@ def two_hosts() -> Iterator[tuple[Host, Host]]:
         for host in hosts:
             with contextlib.suppress(Failure):
                 _ip("netns", "del", host.namespace)
+
+
+def add_address(host: Host, address: str) -> str:
+    """To its end of the cable; the GID that it gives."""
+    _ip("-n", host.namespace, "addr", "add", f"{address}/24", "dev", host.netdev)
+    return bytes(10).hex() + "ffff" + ipaddress.IPv4Address(address).packed.hex()
 
 
 def set_mtu(hosts: tuple[Host, Host], mtu: int) -> None:

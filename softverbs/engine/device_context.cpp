@@ -9,7 +9,11 @@ namespace softverbs::engine {
 device_context::device_context(std::shared_ptr<station> station_of_netdev)
     : place(std::move(station_of_netdev)),
       memory(settings::get().max_mr),
-      generation_(process_generation()) {}
+      generation_(process_generation()) {
+  place->add_observer(port_events_);
+}
+
+device_context::~device_context() { place->remove_observer(port_events_); }
 
 void device_context::raise(ibv_event_type type, completion_queue& cq) {
   ibv_async_event event{};
@@ -35,11 +39,21 @@ void device_context::raise(ibv_event_type type, shared_receive_queue& srq) {
   events.push(event);
 }
 
-void device_context::raise_port(ibv_event_type type) {
+void device_context::port_events::netdev_changed(change what) {
   ibv_async_event event{};
-  event.event_type = type;
+  switch (what) {
+    case change::up:
+      event.event_type = IBV_EVENT_PORT_ACTIVE;
+      break;
+    case change::down:
+      event.event_type = IBV_EVENT_PORT_ERR;
+      break;
+    case change::addresses:
+      event.event_type = IBV_EVENT_GID_CHANGE;
+      break;
+  }
   event.element.port_num = 1;
-  events.push(event);
+  owner_.events.push(event);
 }
 
 }  // namespace softverbs::engine

@@ -26,6 +26,7 @@ class device_context {
   explicit device_context(std::shared_ptr<station> place);
   device_context(const device_context&) = delete;
   device_context& operator=(const device_context&) = delete;
+  ~device_context();
 
   [[nodiscard]] ibv_context* as_ibv() noexcept { return &verbs.context; }
   [[nodiscard]] static device_context& of(ibv_context* context) noexcept {
@@ -39,7 +40,6 @@ class device_context {
   void raise(ibv_event_type type, completion_queue& cq);
   void raise(ibv_event_type type, queue_pair& qp);
   void raise(ibv_event_type type, shared_receive_queue& srq);
-  void raise_port(ibv_event_type type);
 
   verbs_context verbs{};  ///< first, so that as_ibv() can be undone
   std::shared_ptr<station> place;
@@ -48,6 +48,17 @@ class device_context {
   std::atomic<unsigned> objects = 0;  ///< made from it and not destroyed yet
 
  private:
+  /// Turns what becomes of the netdev into events of the port.
+  class port_events final : public netdev_observer {
+   public:
+    explicit port_events(device_context& owner) : owner_(owner) {}
+    void netdev_changed(change what) override;
+
+   private:
+    device_context& owner_;
+  };
+
+  port_events port_events_{*this};
   unsigned generation_;
 };
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <engine/station.hpp>
 
@@ -20,20 +22,28 @@ std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& ad
   }
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::unique_ptr<port_lease> lease(new port_lease);
-    for (const auto& own : addresses) {
-      auto socket = net::udp_socket::bind(own, lease->port_, netdev_index);
-      if (socket == nullptr || socket->port() < lowest_port) break;
-      auto letters = mailbox::open(own, socket->port());
-      if (letters == nullptr) break;
-      lease->port_ = socket->port();
-      lease->sockets_.push_back(std::move(socket));
-      lease->mailboxes_.push_back(std::move(letters));
-    }
-    if (lease->sockets_.size() == addresses.size()) return lease;
+    const bool complete = std::ranges::all_of(
+        addresses, [&](const net::address& own) { return lease->add_address(own, netdev_index); });
+    if (complete) return lease;
     if (errno != EADDRINUSE) return nullptr;
   }
   errno = EADDRINUSE;
   return nullptr;
+}
+
+bool port_lease::add_address(const net::address& own, unsigned netdev_index) {
+  auto socket = net::udp_socket::bind(own, port_, netdev_index);
+  if (socket == nullptr) return false;
+  if (socket->port() < lowest_port) {
+    errno = EADDRINUSE;
+    return false;
+  }
+  auto letters = mailbox::open(own, socket->port());
+  if (letters == nullptr) return false;
+  port_ = socket->port();
+  sockets_.push_back(std::move(socket));
+  mailboxes_.push_back(std::move(letters));
+  return true;
 }
 
 const net::udp_socket* port_lease::socket_of(const net::address& own) const noexcept {

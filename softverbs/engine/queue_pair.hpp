@@ -96,6 +96,7 @@ class queue_pair : public ibv_qp_ex {
   path_ends ends;                    ///< of a connected queue pair
   std::shared_ptr<route> connected;  ///< to its peer; null before RTR
   held_packet held;                  ///< by the fault plan
+  std::atomic<unsigned> groups = 0;  ///< that it is attached to
 
   // wr_start … wr_complete
   unsigned building = 0;

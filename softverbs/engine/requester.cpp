@@ -190,6 +190,9 @@ bool requester::begin(send_work& work, std::uint64_t index, const memory_table::
     return true;
   }
   if (!local_memory_is_good(work, index, memory)) work.failed = IBV_WC_LOC_PROT_ERR;
+  // The peer allows none: it would wait for ever.
+  if ((work.is_read() || work.is_atomic()) && qp_.attributes.max_rd_atomic == 0)
+    work.failed = IBV_WC_LOC_QP_OP_ERR;
   assigned_ += work.is_atomic() ? 1 : packets_of(work.bytes, qp_.mtu());
   work.last_psn = assigned_ - 1;
   return true;

@@ -113,6 +113,7 @@ std::shared_ptr<station> station::of(const net::netdev& device) {
   if (found == nullptr) {
     found = std::make_shared<station>(device);
     known = found;
+    found->start_thread();
   }
   return found;
 }
@@ -127,7 +128,12 @@ station::station(net::netdev device)
     ::epoll_ctl(outer_epoll_, EPOLL_CTL_ADD, fd, &interest);
   }
   // The caller holds the process's lock.
-  for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_}) state->descriptors.push_back(fd);
+  for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_, changes_.fd()}) {
+    if (fd >= 0) state->descriptors.push_back(fd);
+  }
+  was_up_ = device_.up;
+  had_addresses_ = own_addresses(device_);
+  if (changes_.fd() >= 0) watch(changes_.fd(), source::changes, &changes_);
 }
 
 station::~station() {
@@ -145,6 +151,8 @@ station::~station() {
     }
   }
   well_known_.clear();
+  for (const auto& [address, group] : groups_) forget_descriptor(group->fd());
+  forget_descriptor(changes_.fd());
   for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_}) {
     forget_descriptor(fd);
     ::close(fd);
@@ -184,12 +192,104 @@ void station::release_endpoint(std::uint32_t qpn) {
   }
 }
 
-const net::udp_socket* station::socket_of(std::uint32_t qpn, const net::address& own) const {
+const net::udp_socket* station::socket_of(std::uint32_t qpn, const net::address& own) {
   const std::lock_guard lock(leases_mutex_);
   for (const auto& lease : leases_) {
-    if (lease->port() == qpn >> 8) return lease->socket_of(own);
+    if (lease->port() != qpn >> 8) continue;
+    // The address may be so new that nobody has told us of it yet.
+    if (lease->socket_of(own) == nullptr) lease_address(*lease, own);
+    return lease->socket_of(own);
   }
   return nullptr;
+}
+
+void station::lease_address(port_lease& lease, const net::address& own) {
+  const std::unique_lock all(process().mutex);
+  if (!lease.add_address(own, device_.index)) {
+    log(log_level::warning, "UDP port {} of the new address {} is not to be had: {}", lease.port(),
+        own.text(), std::strerror(errno));
+    return;
+  }
+  const auto& socket = lease.sockets().back();
+  const auto& box = lease.mailboxes().back();
+  process().descriptors.push_back(socket->fd());
+  process().descriptors.push_back(box->fd());
+  watch(socket->fd(), source::socket, socket.get());
+  watch(box->fd(), source::letters, box.get());
+}
+
+void station::bind_new_addresses() {
+  const auto addresses = own_addresses(device_);
+  bool well_known = false;
+  {
+    const std::lock_guard lock(leases_mutex_);
+    well_known = well_known_for_all_;
+    for (const auto& lease : leases_) {
+      for (const auto& own : addresses) {
+        if (lease->socket_of(own) == nullptr) lease_address(*lease, own);
+      }
+    }
+  }
+  if (well_known) open_well_known_ports();
+}
+
+void station::add_observer(netdev_observer& who) {
+  const std::lock_guard lock(observers_mutex_);
+  observers_.push_back(&who);
+}
+
+void station::remove_observer(netdev_observer& who) {
+  const std::lock_guard lock(observers_mutex_);
+  std::erase(observers_, &who);
+}
+
+void station::on_change() {
+  using change = netdev_observer::change;
+  changes_.drain();
+  const auto now = net::netdev_by_index(device_.index);
+  const bool up = now && now->up;
+  auto addresses = own_addresses(device_);
+  const bool moved = addresses != had_addresses_;
+  if (moved) bind_new_addresses();
+  had_addresses_ = std::move(addresses);
+  const bool turned = up != std::exchange(was_up_, up);
+  const std::lock_guard lock(observers_mutex_);
+  for (auto* each : observers_) {
+    if (turned) each->netdev_changed(up ? change::up : change::down);
+    if (moved) each->netdev_changed(change::addresses);
+  }
+}
+
+int station::attach(const std::shared_ptr<endpoint>& who, const net::address& group, bool& added) {
+  const std::lock_guard receiving(receiving_);
+  auto& known = groups_[group];
+  if (known == nullptr) {
+    known = multicast_group::join(group, device_.index);
+    if (known == nullptr) {
+      const int failure = errno;
+      groups_.erase(group);
+      return failure;
+    }
+    {
+      const std::unique_lock all(process().mutex);
+      process().descriptors.push_back(known->fd());
+    }
+    watch(known->fd(), source::group, known.get());
+  }
+  added = known->attach(who);
+  return 0;
+}
+
+bool station::detach(const endpoint& who, const net::address& group) {
+  const std::lock_guard receiving(receiving_);
+  const auto known = groups_.find(group);
+  if (known == groups_.end() || !known->second->detach(who)) return false;
+  if (known->second->is_empty()) {
+    forget_descriptor(known->second->fd());
+    groups_.erase(known);
+    busiest_ = 0;
+  }
+  return true;
 }
 
 int station::open_well_known_port(const net::address& own) {
@@ -204,6 +304,10 @@ int station::open_well_known_port(const net::address& own) {
 
 void station::open_well_known_ports() {
   if (device_.loopback) return;
+  {
+    const std::lock_guard lock(leases_mutex_);
+    well_known_for_all_ = true;
+  }
   for (const auto& own : own_addresses(device_)) {
     [[maybe_unused]] const int logged = open_well_known_port(own);
   }
@@ -379,38 +483,42 @@ bool station::receive_all() {
   bool any = receive_rings();
   std::array<epoll_event, 16> ready{};
   const int count = ::epoll_wait(sockets_epoll_, ready.data(), ready.size(), 0);
-  for (int i = 0; i < count; ++i) {
-    const auto marked = ready[static_cast<std::size_t>(i)].data.u64;
-    auto* const object = reinterpret_cast<void*>(marked & ~std::uintptr_t{3});
-    switch (static_cast<source>(marked & 3)) {
-      case source::socket: {
-        const auto* socket = static_cast<const net::udp_socket*>(object);
-        if (receive_from(*socket)) {
-          any = true;
-          busiest_ = socket;
-        }
-        break;
-      }
-      case source::well_known: {
-        const auto& watched = *static_cast<const well_known_port::watched*>(object);
-        any |= watched.port->receive(watched, buffers_);
-        break;
-      }
-      case source::letters:
-        any |= receive_letters(*static_cast<const mailbox*>(object));
-        break;
-      case source::bell:
-        // Bells are for the station's thread: a user who answered one would leave it asleep with
-        // its neighbours believing that it is awake.
-        if (called_by_user_) break;
-        // The ring may have been forgotten in this very round.
-        for (const auto& each : neighbours_) {
-          if (each.ring.get() == object) each.ring->awake();
-        }
-        break;
-    }
-  }
+  for (int i = 0; i < count; ++i) any |= receive_from(ready[static_cast<std::size_t>(i)].data.u64);
   any |= receive_rings();
+  return any;
+}
+
+bool station::receive_from(std::uint64_t marked) {
+  auto* const object = reinterpret_cast<void*>(marked & ~source_bits);
+  bool any = false;
+  switch (static_cast<source>(marked & source_bits)) {
+    case source::socket:
+      any = receive_from(*static_cast<const net::udp_socket*>(object));
+      break;
+    case source::well_known: {
+      const auto& watched = *static_cast<const well_known_port::watched*>(object);
+      any = watched.port->receive(watched, buffers_);
+      break;
+    }
+    case source::group:
+      any = static_cast<const multicast_group*>(object)->receive(buffers_);
+      break;
+    case source::letters:
+      return receive_letters(*static_cast<const mailbox*>(object));
+    case source::changes:
+      on_change();
+      return false;
+    case source::bell:
+      // Bells are for the station's thread: a user who answered one would leave it asleep with
+      // its neighbours believing that it is awake.
+      if (called_by_user_) return false;
+      // The ring may have been forgotten in this very round.
+      for (const auto& each : neighbours_) {
+        if (each.ring.get() == object) each.ring->awake();
+      }
+      return false;
+  }
+  if (any) busiest_ = marked;
   return any;
 }
 
@@ -436,8 +544,8 @@ void station::poll() {
   if (++polls_since_look_ >= polls_between_looks) {
     polls_since_look_ = 0;
     receive_all();
-  } else if (!receive_rings() && busiest_ != nullptr) {
-    receive_from(*busiest_);
+  } else if (!receive_rings() && busiest_ != 0) {
+    receive_from(busiest_);
   }
   called_by_user_ = false;
 }

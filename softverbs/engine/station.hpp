@@ -28,7 +28,9 @@
 #include <engine/clock.hpp>
 #include <engine/endpoint.hpp>
 #include <engine/mailbox.hpp>
+#include <engine/multicast_group.hpp>
 #include <engine/packet_ring.hpp>
+#include <net/change_watch.hpp>
 #include <net/netdev.hpp>
 #include <net/udp_socket.hpp>
 
@@ -54,6 +56,8 @@ class port_lease {
     return mailboxes_;
   }
   [[nodiscard]] const mailbox* mailbox_of(const net::address& own) const noexcept;
+  /// Binds the port on one more address; false with errno. The lock of the process is held.
+  bool add_address(const net::address& own, unsigned netdev_index);
 
   /// Null if all numbers are taken. Numbers are not used again before all the others were.
   [[nodiscard]] std::shared_ptr<endpoint> allocate();
@@ -72,6 +76,33 @@ class port_lease {
   unsigned taken_ = 0;
 };
 
+/// Who wants to know what becomes of the netdev.
+class netdev_observer {
+ public:
+  enum class change : std::uint8_t { up, down, addresses };
+  virtual void netdev_changed(change what) = 0;
+
+ protected:
+  ~netdev_observer() = default;
+};
+
+/// How many objects of a kind there are, and may be.
+class object_count {
+ public:
+  /// False if there are as many as there may be.
+  [[nodiscard]] bool add(unsigned limit) noexcept {
+    auto now = count_.load(std::memory_order_relaxed);
+    do {
+      if (now >= limit) return false;
+    } while (!count_.compare_exchange_weak(now, now + 1, std::memory_order_relaxed));
+    return true;
+  }
+  void remove() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<unsigned> count_ = 0;
+};
+
 class station : public std::enable_shared_from_this<station> {
  public:
   /// The process's station of the netdev.
@@ -87,7 +118,17 @@ class station : public std::enable_shared_from_this<station> {
   [[nodiscard]] std::shared_ptr<endpoint> allocate_endpoint();
   void release_endpoint(std::uint32_t qpn);
   /// The socket through which the queue pair sends from this address; null if it has none.
-  [[nodiscard]] const net::udp_socket* socket_of(std::uint32_t qpn, const net::address& own) const;
+  [[nodiscard]] const net::udp_socket* socket_of(std::uint32_t qpn, const net::address& own);
+
+  /// Told of changes until removed, from whatever thread notices them.
+  void add_observer(netdev_observer& who);
+  void remove_observer(netdev_observer& who);
+
+  /// 0 or an errno; `added` tells whether it was not attached before.
+  [[nodiscard]] int attach(const std::shared_ptr<endpoint>& who, const net::address& group,
+                           bool& added);
+  /// False if it was not attached.
+  [[nodiscard]] bool detach(const endpoint& who, const net::address& group);
 
   /// The ring through which the queue pair's packets reach the process that holds that address and
   /// port; null if they have to go through sockets.
@@ -106,6 +147,9 @@ class station : public std::enable_shared_from_this<station> {
   /// The queue pair has an acknowledgement to send, after the user has had its completion. False:
   /// nobody would, send it now. Called with the receiving lock held.
   [[nodiscard]] bool acknowledge_later(endpoint& who);
+
+  object_count queue_pairs;
+  object_count completion_queues;
 
   /// Calls the queue pair's on_timer at that time (or earlier). The endpoint's lock is held.
   void set_timer(endpoint& who, time_point when);
@@ -126,6 +170,7 @@ class station : public std::enable_shared_from_this<station> {
   [[nodiscard]] time_point run_timers();
   /// All with the receiving lock held.
   bool receive_all();
+  bool receive_from(std::uint64_t marked);
   bool receive_from(const net::udp_socket& socket);
   bool receive_rings();
   bool receive_letters(const mailbox& box);
@@ -134,8 +179,16 @@ class station : public std::enable_shared_from_this<station> {
   bool prepare_rings_for_sleep();
   void send_deferred_acknowledgements();
 
-  /// What stands behind a descriptor in `sockets_epoll_`.
-  enum class source : std::uint8_t { socket, well_known, letters, bell };
+  /// Looks what has become of the netdev.
+  void on_change();
+  /// Binds addresses that the netdev has gained since.
+  void bind_new_addresses();
+  void lease_address(port_lease& lease, const net::address& own);
+
+  /// What stands behind a descriptor in `sockets_epoll_`; it is marked by the lowest bits of the
+  /// object's address.
+  enum class source : std::uint8_t { socket, well_known, letters, bell, group, changes };
+  static constexpr std::uint64_t source_bits = 7;
   void watch(int fd, source what, const void* object) const;
   static void unwatch(int fd);  ///< before it is closed
   void set_standby(bool standby);
@@ -163,9 +216,18 @@ class station : public std::enable_shared_from_this<station> {
   std::vector<std::unique_ptr<port_lease>> leases_;
   std::vector<std::unique_ptr<well_known_port>> well_known_;  ///< guarded by leases_mutex_
 
+  bool well_known_for_all_ = false;  ///< guarded by leases_mutex_
+  net::change_watch changes_;
+
+  std::mutex observers_mutex_;
+  std::vector<netdev_observer*> observers_;
+  bool was_up_ = true;
+  std::vector<net::address> had_addresses_;
+
   std::mutex receiving_;
   net::receive_buffers buffers_;
-  const net::udp_socket* busiest_ = nullptr;  ///< where the last packets came from
+  std::uint64_t busiest_ = 0;  ///< where the last packets came from, as epoll knows it
+  std::map<net::address, std::unique_ptr<multicast_group>> groups_;
   unsigned polls_since_look_ = 0;
   std::vector<neighbour> neighbours_;
   std::vector<std::byte> letter_memory_;

@@ -12,11 +12,11 @@
 namespace softverbs::net {
 namespace {
 
-void set(int fd, int level, int option, int value) {
+template <class T>
+void set(int fd, int level, int option, const T& value) {
   // Missing options cost speed or a check, never correctness: what matters is tested by bind().
   if (::setsockopt(fd, level, option, &value, sizeof value) != 0) {
-    log(log_level::debug, "setsockopt({}, {}) = {}: {}", level, option, value,
-        std::strerror(errno));
+    log(log_level::debug, "setsockopt({}, {}): {}", level, option, std::strerror(errno));
   }
 }
 
@@ -49,21 +49,59 @@ std::uint16_t port_of(int fd) {
 
 }  // namespace
 
-std::unique_ptr<udp_socket> udp_socket::bind(const address& own, std::uint16_t port,
-                                             unsigned netdev_index) {
+std::unique_ptr<udp_socket> udp_socket::open(const address& own, unsigned netdev_index) {
   const int family = own.is_ipv4() ? AF_INET : AF_INET6;
   const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return nullptr;
   configure(fd, own.is_ipv4());
+  return adopt(fd, own, 0, netdev_index);
+}
+
+bool udp_socket::bind_to(std::uint16_t port) {
   sockaddr_storage name{};
-  const auto bytes = own.to_sockaddr(port, netdev_index, name);
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&name), bytes) != 0) {
-    const int failure = errno;
-    ::close(fd);
-    errno = failure;
-    return nullptr;
+  const auto bytes = own_.to_sockaddr(port, netdev_index_, name);
+  if (::bind(fd_, reinterpret_cast<const sockaddr*>(&name), bytes) != 0) return false;
+  port_ = port_of(fd_);
+  return true;
+}
+
+std::unique_ptr<udp_socket> udp_socket::bind(const address& own, std::uint16_t port,
+                                             unsigned netdev_index) {
+  auto made = open(own, netdev_index);
+  if (made == nullptr) return nullptr;
+  // What is sent to a group leaves through this interface, whatever the routes say.
+  const auto index = static_cast<int>(netdev_index);
+  if (own.is_ipv4()) {
+    const ip_mreqn through{.imr_multiaddr = {}, .imr_address = {}, .imr_ifindex = index};
+    set(made->fd_, IPPROTO_IP, IP_MULTICAST_IF, through);
+  } else {
+    set(made->fd_, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
   }
-  return std::unique_ptr<udp_socket>(new udp_socket(fd, own, port_of(fd), netdev_index));
+  return made->bind_to(port) ? std::move(made) : nullptr;
+}
+
+std::unique_ptr<udp_socket> udp_socket::join(const address& group, std::uint16_t port,
+                                             unsigned netdev_index) {
+  auto made = open(group, netdev_index);
+  if (made == nullptr) return nullptr;
+  const int fd = made->fd_;
+  set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (!made->bind_to(port)) return nullptr;
+  // Not what other sockets of this host have joined on other interfaces.
+  const auto index = static_cast<int>(netdev_index);
+  int joined = 0;
+  if (group.is_ipv4()) {
+    set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+    ip_mreqn membership{.imr_multiaddr = {}, .imr_address = {}, .imr_ifindex = index};
+    std::memcpy(&membership.imr_multiaddr, group.raw.data() + 12, 4);
+    joined = ::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership);
+  } else {
+    set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+    ipv6_mreq membership{.ipv6mr_multiaddr = {}, .ipv6mr_interface = netdev_index};
+    std::memcpy(&membership.ipv6mr_multiaddr, group.raw.data(), group.raw.size());
+    joined = ::setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &membership, sizeof membership);
+  }
+  return joined == 0 ? std::move(made) : nullptr;
 }
 
 std::unique_ptr<udp_socket> udp_socket::adopt(int fd, const address& own, std::uint16_t port,

@@ -21,6 +21,10 @@ class udp_socket {
   /// Port 0: the kernel chooses. Nothing with errno (EADDRINUSE …).
   [[nodiscard]] static std::unique_ptr<udp_socket> bind(const address& own, std::uint16_t port,
                                                         unsigned netdev_index);
+  /// Member of a multicast group on that interface: receives what is sent to the group there, and
+  /// so does every other such socket of the host. Nothing with errno.
+  [[nodiscard]] static std::unique_ptr<udp_socket> join(const address& group, std::uint16_t port,
+                                                        unsigned netdev_index);
   /// A socket that another process has bound and passed on.
   [[nodiscard]] static std::unique_ptr<udp_socket> adopt(int fd, const address& own,
                                                          std::uint16_t port, unsigned netdev_index);
@@ -39,6 +43,9 @@ class udp_socket {
            std::size_t segment_bytes) const;
 
  private:
+  [[nodiscard]] static std::unique_ptr<udp_socket> open(const address& own, unsigned netdev_index);
+  [[nodiscard]] bool bind_to(std::uint16_t port);
+
   udp_socket(int fd, const address& own, std::uint16_t port, unsigned netdev_index)
       : fd_(fd), own_(own), port_(port), netdev_index_(netdev_index) {}
 

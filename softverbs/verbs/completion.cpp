@@ -75,6 +75,8 @@ completion_queue* make_cq(ibv_context* context, std::uint64_t entries, void* cq_
   if (entries == 0 || entries > settings::get().max_cqe) return failed<completion_queue>(EINVAL);
   if (vector >= static_cast<std::uint64_t>(context->num_comp_vectors))
     return failed<completion_queue>(EINVAL);
+  if (!owner.place->completion_queues.add(settings::get().max_cq))
+    return failed<completion_queue>(ENOMEM);
   auto* const cq = new completion_queue(owner, static_cast<unsigned>(entries),
                                         static_cast<completion_channel*>(channel), cq_context);
   set_readers(*cq);
@@ -187,6 +189,7 @@ int destroy_cq(ibv_cq* cq) {
   queue.completion_events.wait_until_balanced();
   queue.asynchronous_events.wait_until_balanced();
   delete &queue;
+  owner.place->completion_queues.remove();
   --owner.objects;
   return 0;
 }

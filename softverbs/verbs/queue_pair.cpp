@@ -25,6 +25,12 @@ using engine::xrc_domain;
 
 protection_domain& of(ibv_pd* pd) { return *static_cast<protection_domain*>(pd); }
 
+net::address group_address(const ibv_gid& gid) {
+  net::address address;
+  std::memcpy(address.raw.data(), gid.raw, sizeof gid.raw);
+  return address;
+}
+
 int check_capacities(const ibv_qp_cap& wanted) {
   const auto& limits = settings::get();
   const bool fits =
@@ -92,8 +98,12 @@ ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
     made.domain = static_cast<xrc_domain*>(wanted.xrcd);
     made.pd = nullptr;
   }
+  if (!owner.place->queue_pairs.add(settings::get().max_qp)) return failed<ibv_qp>(ENOMEM);
   auto where = owner.place->allocate_endpoint();
-  if (where == nullptr) return nullptr;
+  if (where == nullptr) {
+    owner.place->queue_pairs.remove();
+    return nullptr;
+  }
   auto* const qp = new queue_pair(owner, where, made);
   {
     const std::lock_guard lock(where->mutex);
@@ -267,6 +277,7 @@ int destroy_qp(ibv_qp* qp) {
   auto& pair = queue_pair::of(qp);
   auto& owner = pair.context;
   if (!owner.is_alive()) return belongs_to_parent;
+  if (pair.groups != 0) return EBUSY;
   {
     const std::lock_guard lock(pair.where->mutex);
     pair.where->owner = nullptr;  // from here on nothing reaches it
@@ -285,6 +296,7 @@ int destroy_qp(ibv_qp* qp) {
   if (made.srq != nullptr) --made.srq->users;
   if (made.domain != nullptr) --made.domain->users;
   delete &pair;
+  owner.place->queue_pairs.remove();
   --owner.objects;
   return 0;
 }
@@ -389,15 +401,22 @@ int init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* completion,
 }
 
 int attach_mcast(ibv_qp* qp, const ibv_gid* group, std::uint16_t /*lid*/) {
-  static_cast<void>(qp);
-  static_cast<void>(group);
-  return EOPNOTSUPP;
+  auto& pair = queue_pair::of(qp);
+  if (!pair.context.is_alive()) return belongs_to_parent;
+  const auto address = group_address(*group);
+  if (!address.is_multicast() || pair.made.type != IBV_QPT_UD) return EINVAL;
+  bool added = false;
+  const int failure = pair.context.place->attach(pair.where, address, added);
+  if (added) ++pair.groups;
+  return failure;
 }
 
 int detach_mcast(ibv_qp* qp, const ibv_gid* group, std::uint16_t /*lid*/) {
-  static_cast<void>(qp);
-  static_cast<void>(group);
-  return EINVAL;
+  auto& pair = queue_pair::of(qp);
+  if (!pair.context.is_alive()) return belongs_to_parent;
+  if (!pair.context.place->detach(*pair.where, group_address(*group))) return EINVAL;
+  --pair.groups;
+  return 0;
 }
 
 }  // namespace softverbs::verbs

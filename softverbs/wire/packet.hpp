@@ -21,6 +21,7 @@ inline constexpr std::size_t most_header_bytes = 12 + 4 + 28;
 inline constexpr std::uint16_t roce_udp_port = 4791;
 inline constexpr std::uint32_t psn_mask = 0xff'ffff;
 inline constexpr std::uint32_t qpn_mask = 0xff'ffff;
+inline constexpr std::uint32_t multicast_qpn = 0xff'ffff;
 
 /// The upper three bits of the opcode (table 38).
 enum class transport : std::uint8_t {

@@ -30,7 +30,7 @@ Case = Callable[[], None]
 
 def run(wanted: Wanted) -> Iterable[Finding]:
     try:
-        presets.build(PRESET, "softverbs", "process_peer")
+        presets.build(PRESET, "softverbs", "process_peer", "device_tests")
     except presets.BuildFailure as failure:
         yield Finding("build", failure.output)
         return
@@ -224,6 +224,33 @@ def _meeting(hosts: Hosts, command: str) -> None:
             listening.finish()
 
 
+def _port_goes_down(hosts: Hosts) -> None:
+    """The test that other devices pass in the testbed, with an interface that may be taken down here, too."""
+    host = hosts[0]
+    command = [str(presets.directory(PRESET) / "tests/device_tests"), "--gtest_filter=async_events.*"]
+    environment = {
+        "RDMAXX_TESTBED": "1",
+        "RDMAXX_TEST_DEVICE": f"soft_{host.netdev}",
+        "SOFTVERBS_NETDEVS": host.netdev,
+        "SOFTVERBS_REAL": "0",
+    }
+    with peers.Program([*host.prefix, *command], LOGS / "port.log", environment) as tests:
+        tests.finish()
+
+
+def _late_address(hosts: Hosts) -> None:
+    with Cast() as cast:
+        pair = [cast.start(host) for host in hosts]
+        peers.connect(*pair)
+        for number, (each, host) in enumerate(zip(pair, hosts, strict=True), start=1):
+            gid = peers.add_address(host, f"10.47.92.{number}")
+            each.ask(f"use {gid}", "used")
+        [first], [second] = (each.queues(1) for each in pair)
+        pair[0].ask(f"connect 1 {second}", "connected")
+        pair[1].ask(f"connect 1 {first}", "connected")
+        _together(pair, f"transfer {64 * KIB} 0:50:50 1:50:50")
+
+
 def _owner_ends(hosts: Hosts) -> None:
     """The one that came first on both hosts is stopped and then killed."""
     peers.set_mtu(hosts, 1500)
@@ -314,6 +341,8 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
         ),
         "two hosts with faults": lambda: _two_hosts_talk(hosts, mtu=1500, settings={"SOFTVERBS_FAULTS": FAULTS}),
         **{f"two hosts: {command}": functools.partial(_meeting, hosts, command) for command in ACROSS},
+        "the port goes down and comes back": lambda: _port_goes_down(hosts),
+        "an address that came later": lambda: _late_address(hosts),
         "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),
         "port 4791: children": lambda: _child(hosts),
         "port 4791 is taken": lambda: _port_is_taken(hosts),

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <deque>
 
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -87,6 +89,43 @@ TEST_F(limits, of_shared_receive_queues) {
   EXPECT_EQ(srq_refusal({.max_wr = requests + 1, .max_sge = 1, .srq_limit = 0}), EINVAL);
   EXPECT_EQ(srq_refusal({.max_wr = 1, .max_sge = elements + 1, .srq_limit = 0}), EINVAL);
   EXPECT_EQ(srq_refusal({.max_wr = 0, .max_sge = 1, .srq_limit = 0}), EINVAL);
+}
+
+// In a process of its own, because settings are read once.
+TEST(limits_of_number, are_kept) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ASSERT_EQ(setenv("SOFTVERBS_MAX_QP", "2", 1), 0);  // NOLINT(concurrency-mt-unsafe)
+  ASSERT_EQ(setenv("SOFTVERBS_MAX_CQ", "3", 1), 0);  // NOLINT(concurrency-mt-unsafe)
+  const auto reach_the_limits = [] {
+    const auto context = open_device();
+    {
+      std::deque<owned<ibv_cq>> queues;
+      while (auto* made = ibv_create_cq(context.get(), 1, nullptr, nullptr, 0)) {
+        queues.emplace_back(made);
+      }
+      EXPECT_EQ(errno, ENOMEM);
+      EXPECT_EQ(queues.size(), 3U);
+    }
+    const auto pd = own(ibv_alloc_pd(context.get()));
+    const auto cq = own(ibv_create_cq(context.get(), 4, nullptr, nullptr, 0));
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = cq.get();
+    wanted.qp_type = IBV_QPT_RC;
+    auto first = own(ibv_create_qp(pd.get(), &wanted));
+    const auto second = own(ibv_create_qp(pd.get(), &wanted));
+    EXPECT_EQ(ibv_create_qp(pd.get(), &wanted), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    first.reset();
+    first = own(ibv_create_qp(pd.get(), &wanted));
+  };
+  EXPECT_EXIT(
+      {
+        reach_the_limits();
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+  unsetenv("SOFTVERBS_MAX_QP");  // NOLINT(concurrency-mt-unsafe)
+  unsetenv("SOFTVERBS_MAX_CQ");  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST_F(limits, are_told_for_what_exists) {

@@ -219,6 +219,20 @@ TEST(transfers, many_reads_and_atomics_whatever_may_be_outstanding) {
   }
 }
 
+TEST(transfers, reads_and_atomics_fail_where_none_may_be_outstanding) {
+  for (const bool atomic : {false, true}) {
+    SCOPED_TRACE(atomic);
+    const connected_pair pair({.max_rd_atomic = 0});
+    const buffer here(pair.a.domain(), 8);
+    const buffer there(pair.b.domain(), 8);
+    auto request = atomic ? fetch_add(1, here.sge(), there.address(), there.rkey(), 1)
+                          : read(1, {here.sge()}, there.address(), there.rkey());
+    ASSERT_EQ(request.post(pair.a.qp.get()), 0);
+    EXPECT_EQ(wait_for_one(pair.a.send_cq.get()).status, IBV_WC_LOC_QP_OP_ERR);
+    EXPECT_EQ(state_of(pair.a.qp.get()), IBV_QPS_ERR);
+  }
+}
+
 TEST(transfers, a_read_is_scattered) {
   const connected_pair pair;
   buffer here(pair.a.domain(), 5000);

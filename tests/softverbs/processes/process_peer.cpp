@@ -6,6 +6,8 @@
 //   queue <n>                       answers "queues" and, for each queue pair, what `connect` of
 //   the
 //                                   other side wants to know of it
+//   use <GID>                       the address of further connections, as soon as the device has
+//                                   it; answers "used"
 //   connect <queue> <it> [timeout retries]
 //                                   answers "connected", or "refused" and the errno
 //   transfer <bytes> <queue>:<sends>:<receives> …
@@ -151,11 +153,19 @@ class peer {
     ibv_port_attr port{};
     need(ibv_query_port(context_, 1, &port) == 0, "ibv_query_port");
     mtu_ = port.active_mtu;
-    while (ibv_query_gid(context_, 1, gid_index_, &gid_) == 0) {
-      if (is_ipv4(gid_) == ipv4 && !is_link_local(gid_)) return;
-      ++gid_index_;
+    const bool found =
+        select([&](const ibv_gid& gid) { return is_ipv4(gid) == ipv4 && !is_link_local(gid); });
+    if (!found) give_up("the device has no such GID");
+  }
+
+  void use(std::istream& words) {
+    std::string text;
+    words >> text;
+    const auto deadline = steady::now() + patience;
+    while (!select([&](const ibv_gid& gid) { return text_of(gid) == text; })) {
+      if (steady::now() > deadline) give_up("the device does not get the GID " + text);
     }
-    give_up("the device has no such GID");
+    say("used");
   }
 
   void make_queues(std::istream& words) {
@@ -362,6 +372,18 @@ class peer {
     return need(opened, std::string("opening ") + name);
   }
 
+  template <class Predicate>
+  bool select(Predicate is_wanted) {
+    ibv_gid gid{};
+    for (int index = 0; ibv_query_gid(context_, 1, index, &gid) == 0; ++index) {
+      if (!is_wanted(gid)) continue;
+      gid_ = gid;
+      gid_index_ = index;
+      return true;
+    }
+    return false;
+  }
+
   [[nodiscard]] static bool is_send(const ibv_wc& completion) {
     return (completion.wr_id & sending) != 0;
   }
@@ -546,6 +568,8 @@ int main(int count, char** words) {
     command >> what;
     if (what == "queue") {
       self.make_queues(command);
+    } else if (what == "use") {
+      self.use(command);
     } else if (what == "connect") {
       self.connect(command);
     } else if (what == "transfer") {
