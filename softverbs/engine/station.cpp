@@ -26,8 +26,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the station's thread looks while users poll.
-constexpr auto standby_interval = 100us;
+// How often the station's thread looks while users poll: the longer they have done so, the less.
+constexpr clock::duration shortest_standby = 100us;
+constexpr clock::duration longest_standby = 800us;
 // How long packets are awaited one by one after users have let them wait.
 constexpr auto prompt_interval = 50ms;
 // A busy socket is asked first; the others after this many polls.
@@ -607,11 +608,11 @@ void station::set_standby(bool standby) {
   ::epoll_ctl(outer_epoll_, EPOLL_CTL_MOD, sockets_epoll_, &interest);
 }
 
-time_point station::time_to_wake(bool standby) {
+time_point station::time_to_wake(bool standby, clock::duration look_after) {
   // Announced before the timers are read, so that a timer set meanwhile wakes this thread.
   thread_sleeps_until_ = never.time_since_epoch().count();
   const auto timers = run_timers();
-  const auto soon = std::min(timers, clock::now() + standby_interval);
+  const auto soon = std::min(timers, clock::now() + look_after);
   if (standby) return soon;
   const std::unique_lock receiving(receiving_, std::try_to_lock);
   if (!receiving.owns_lock()) return soon;  // a user receives: the rings cannot be looked at
@@ -638,13 +639,18 @@ void station::work() {
   ask_for_short_slices();
   std::uint64_t polls_seen = 0;
   auto prompt_until = time_point::min();
+  auto look_after = shortest_standby;
   while (!stopping_) {
     const bool standby = standby_.load(std::memory_order_relaxed);
-    const bool woken = sleep_until(time_to_wake(standby));
+    const bool woken = sleep_until(time_to_wake(standby, look_after));
     const auto polls = polls_.load(std::memory_order_relaxed);
     const bool users_poll = polls - std::exchange(polls_seen, polls) > 1;
     // While users poll, they do the work, and this thread must not stand in their way.
-    if (standby && users_poll && !woken) continue;
+    if (standby && users_poll && !woken) {
+      look_after = std::min(2 * look_after, longest_standby);
+      continue;
+    }
+    look_after = shortest_standby;
     {
       const std::lock_guard receiving(receiving_);
       send_deferred_acknowledgements();

@@ -163,7 +163,7 @@ class station : public std::enable_shared_from_this<station> {
 
   void start_thread();
   void work();
-  [[nodiscard]] time_point time_to_wake(bool standby);
+  [[nodiscard]] time_point time_to_wake(bool standby, clock::duration look_after);
   /// Until then, a packet, or wake(): true.
   bool sleep_until(time_point until);
   void wake() const;

@@ -1,6 +1,7 @@
-// Asks a connection manager what it does, and writes it down as JSON: which events, statuses, return
-// values and error numbers. A recording of the kernel's rdma_cm (tests/data/cm_oracle_rxe.json) tells
-// what softverbs has to do. A program like any other: it knows only librdmacm and libibverbs.
+// Asks a connection manager what it does, and writes it down as JSON: which events, statuses,
+// return values and error numbers. A recording of the kernel's rdma_cm
+// (tests/data/cm_oracle_rxe.json) tells what softverbs has to do. A program like any other: it
+// knows only librdmacm and libibverbs.
 //
 //   cm_oracle --address A --address6 B [--list] [--scenario NAME]…
 //
@@ -8,6 +9,7 @@
 // recording and not its end.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -27,11 +30,11 @@ namespace {
 
 using namespace cm_oracle;
 
-constexpr std::chrono::seconds limit{180};  // unanswered requests are repeated for more than a minute
+constexpr std::chrono::seconds limit{
+    180};  // unanswered requests are repeated for more than a minute
 
 struct options {
   surroundings where;
-  std::vector<std::string> own_arguments;  // for the processes of the scenarios
   std::vector<std::string> scenarios;
   bool list = false;
   bool here = false;
@@ -47,6 +50,8 @@ options read_arguments(const std::vector<std::string>& words) {
     };
     if (word == "--address") {
       read.where.own = socket_address::parse(value());
+      const auto text = read.where.own.text();
+      read.where.nobodys = socket_address::parse(text.substr(0, text.rfind('.')) + ".250");
     } else if (word == "--address6") {
       read.where.own6 = socket_address::parse(value());
     } else if (word == "--scenario") {
@@ -115,9 +120,8 @@ json run_in_its_own_process(const scenario& which, const surroundings& where) {
   posix_spawn_file_actions_t actions{};
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, line[1], STDOUT_FILENO);
-  std::vector<std::string> words{"cm_oracle",  "--here",           "--scenario", which.name,
-                                 "--address",  where.own.text(),   "--address6",
-                                 where.own6.text()};
+  std::vector<std::string> words{"cm_oracle", "--here",         "--scenario", which.name,
+                                 "--address", where.own.text(), "--address6", where.own6.text()};
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

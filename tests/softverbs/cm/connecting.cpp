@@ -19,10 +19,9 @@ void connect_step_by_step(scene& where) {
   auto* const server = talk.passive.next_request("server");
   if (server == nullptr) return;
   talk.passive.look_at(server);
-  talk.passive.write({{"context", server->context == talk.listener->context ? "the listener's"
-                                                                            : "another"},
-                      {"channel", server->channel == talk.passive.channel() ? "the listener's"
-                                                                            : "another"}});
+  talk.passive.write(
+      {{"context", server->context == talk.listener->context ? "the listener's" : "another"},
+       {"channel", server->channel == talk.passive.channel() ? "the listener's" : "another"}});
   talk.passive.create_qp(server);
   talk.passive.query_qp(server);
   auto answered = parameters("welcome", 2);
@@ -200,15 +199,9 @@ void reads_of_max(scene& where) {
 void reads_of_max_answered(scene& where) {
   negotiate(where, reads(5, 3), reads(RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH));
 }
-void reads_asked_above_the_device(scene& where) {
-  negotiate(where, reads(254, 1), reads(1, 1));
-}
-void depth_asked_above_the_device(scene& where) {
-  negotiate(where, reads(1, 254), reads(1, 1));
-}
-void reads_answered_above_the_device(scene& where) {
-  negotiate(where, reads(1, 1), reads(254, 1));
-}
+void reads_asked_above_the_device(scene& where) { negotiate(where, reads(254, 1), reads(1, 1)); }
+void depth_asked_above_the_device(scene& where) { negotiate(where, reads(1, 254), reads(1, 1)); }
+void reads_answered_above_the_device(scene& where) { negotiate(where, reads(1, 1), reads(254, 1)); }
 
 void retries_above_7(scene& where) {
   auto asked = parameters();

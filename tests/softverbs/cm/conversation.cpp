@@ -2,7 +2,7 @@
 
 namespace cm_oracle {
 
-rdma_conn_param parameters(const std::string& private_data, std::uint8_t reads) {
+rdma_conn_param parameters(std::string_view private_data, std::uint8_t reads) {
   rdma_conn_param said{};
   if (!private_data.empty()) {
     said.private_data = private_data.data();
@@ -15,8 +15,11 @@ rdma_conn_param parameters(const std::string& private_data, std::uint8_t reads) 
   return said;
 }
 
-conversation::conversation(scene& where, rdma_port_space space)
-    : where(where), space(space), active(where.add("active")), passive(where.add("passive")) {}
+conversation::conversation(scene& at_scene, rdma_port_space in_space)
+    : where(at_scene),
+      space(in_space),
+      active(where.add("active")),
+      passive(where.add("passive")) {}
 
 void conversation::listen(int backlog) {
   listener = passive.create("listener", space);
@@ -36,7 +39,7 @@ void conversation::resolve_to(const socket_address& to) {
   active.create_qp(client);
 }
 
-bool conversation::request(const std::string& private_data) {
+bool conversation::request(std::string_view private_data) {
   return request(parameters(private_data));
 }
 

@@ -1,7 +1,7 @@
 // The way to a connection in steps, for scenarios that leave it somewhere.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "scene.hpp"
 #include "side.hpp"
@@ -9,11 +9,11 @@
 namespace cm_oracle {
 
 /// What to say when connecting or accepting; the private data has to live as long.
-rdma_conn_param parameters(const std::string& private_data = "", std::uint8_t reads = 1);
+rdma_conn_param parameters(std::string_view private_data = "", std::uint8_t reads = 1);
 
 /// Two sides with a channel each; identifiers appear as the steps are taken.
 struct conversation {
-  explicit conversation(scene& where, rdma_port_space space = RDMA_PS_TCP);
+  explicit conversation(scene& at_scene, rdma_port_space in_space = RDMA_PS_TCP);
 
   /// Passive: bound to the own address and listening; `at` is where.
   void listen(int backlog = 8);
@@ -21,7 +21,7 @@ struct conversation {
   void resolve();
   void resolve_to(const socket_address& to);
   /// Active connects, passive has a request with a queue pair. False if it did not come to that.
-  bool request(const std::string& private_data = "");
+  bool request(std::string_view private_data = "");
   bool request(rdma_conn_param said);
   /// Passive accepts; both sides are told.
   void accept();

@@ -26,9 +26,7 @@ void reach(scene& where, const socket_address& at, const socket_address& from_ou
 
 void listen_specific(scene& where) { reach(where, where.own(), where.own()); }
 void listen_specific_ipv6(scene& where) { reach(where, where.own6(), where.own6()); }
-void listen_wildcard(scene& where) {
-  reach(where, socket_address::parse("0.0.0.0"), where.own());
-}
+void listen_wildcard(scene& where) { reach(where, socket_address::parse("0.0.0.0"), where.own()); }
 void listen_wildcard_ipv6(scene& where) { reach(where, socket_address::parse("::"), where.own6()); }
 void listen_wildcard_ipv6_reached_by_ipv4(scene& where) {
   reach(where, socket_address::parse("::"), where.own());

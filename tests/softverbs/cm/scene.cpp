@@ -9,9 +9,7 @@ namespace cm_oracle {
 
 namespace {
 
-json zero_or_not(std::uint32_t number) {
-  return number == 0 ? json(0) : json("not 0");
-}
+json zero_or_not(std::uint32_t number) { return number == 0 ? json(0) : json("not 0"); }
 
 bool same(const in6_addr& a, const in6_addr& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 

@@ -18,9 +18,9 @@
 namespace cm_oracle {
 
 struct surroundings {
-  socket_address own;   // of a network interface with an RDMA device
-  socket_address own6;  // of the same interface
-  socket_address nobodys = socket_address::parse("10.77.0.250");  // in the subnet, and not in use
+  socket_address own;      // of a network interface with an RDMA device
+  socket_address own6;     // of the same interface
+  socket_address nobodys;  // in the same subnet, and not in use
   socket_address routeless = socket_address::parse("192.0.2.1");  // TEST-NET-1
 };
 

@@ -82,9 +82,8 @@ int side::destroy(rdma_cm_id* id) {
 }
 
 int side::bind(rdma_cm_id* id, socket_address to) {
-  const int result =
-      call("rdma_bind_addr", id, [&] { return rdma_bind_addr(id, to.native()); },
-           {{"to", where_.describe(to)}});
+  const int result = call("rdma_bind_addr", id, [&] { return rdma_bind_addr(id, to.native()); },
+                          {{"to", where_.describe(to)}});
   if (result == 0) where_.know_port(ntohs(rdma_get_src_port(id)), label_of(id));
   return result;
 }
@@ -154,12 +153,10 @@ int side::notify(rdma_cm_id* id, ibv_event_type event) {
 
 int side::migrate(rdma_cm_id* id, rdma_event_channel* to) {
   const char* const where = to == nullptr ? "none" : to == channel_ ? "own" : "other";
-  return call("rdma_migrate_id", id, [&] { return rdma_migrate_id(id, to); },
-              {{"channel", where}});
+  return call("rdma_migrate_id", id, [&] { return rdma_migrate_id(id, to); }, {{"channel", where}});
 }
 
-int side::set_option(rdma_cm_id* id, int level, int option, const void* value,
-                     std::size_t bytes) {
+int side::set_option(rdma_cm_id* id, int level, int option, const void* value, std::size_t bytes) {
   return call("rdma_set_option", id,
               [&] { return rdma_set_option(id, level, option, const_cast<void*>(value), bytes); },
               {{"level", level}, {"option", option}, {"value", hex(value, bytes)}});
@@ -176,8 +173,7 @@ int side::join(rdma_cm_id* id, socket_address group, void* context) {
 }
 
 int side::leave(rdma_cm_id* id, socket_address group) {
-  return call("rdma_leave_multicast", id,
-              [&] { return rdma_leave_multicast(id, group.native()); },
+  return call("rdma_leave_multicast", id, [&] { return rdma_leave_multicast(id, group.native()); },
               {{"group", where_.describe(group)}});
 }
 
@@ -219,10 +215,9 @@ void side::query_qp(rdma_cm_id* id) { query_qp(label_of(id), id->qp); }
 void side::query_qp(const std::string& label, ibv_qp* qp) {
   // Some of them mean nothing to a datagram's queue pair, and some devices fill them nevertheless.
   constexpr int of_all = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-  constexpr int of_connected = IBV_QP_ACCESS_FLAGS | IBV_QP_AV | IBV_QP_PATH_MTU |
-                               IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                               IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER |
-                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN;
+  constexpr int of_connected = IBV_QP_ACCESS_FLAGS | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT |
+                               IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+                               IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN;
   if (qp == nullptr) {
     write({{"call", "ibv_query_qp"}, {"id", label}, {"qp", "none"}});
     return;
@@ -336,8 +331,7 @@ void side::write_event(const rdma_cm_event& event) {
   const bool datagrams = event.id->ps == RDMA_PS_UDP || event.id->ps == RDMA_PS_IPOIB;
   auto parameters = datagrams ? describe(event.param.ud) : describe(event.param.conn);
   // A join hands back the caller's pointer in the place of private data.
-  if (event.event == RDMA_CM_EVENT_MULTICAST_JOIN ||
-      event.event == RDMA_CM_EVENT_MULTICAST_ERROR) {
+  if (event.event == RDMA_CM_EVENT_MULTICAST_JOIN || event.event == RDMA_CM_EVENT_MULTICAST_ERROR) {
     parameters["private_data"] =
         event.param.ud.private_data == nullptr ? "none" : "what was given to join";
   }

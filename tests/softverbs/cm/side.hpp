@@ -19,8 +19,8 @@ namespace cm_oracle {
 
 class scene;
 
-constexpr std::chrono::seconds patience{10};       // the testbed is an emulated machine
-constexpr std::chrono::milliseconds silence{1000}; // after which nothing more is expected
+constexpr std::chrono::seconds patience{10};        // the testbed is an emulated machine
+constexpr std::chrono::milliseconds silence{1000};  // after which nothing more is expected
 
 struct seen_event {
   rdma_cm_event_type type{};
@@ -44,11 +44,12 @@ class side {
   rdma_cm_id* create_blocking(const std::string& label, rdma_port_space space = RDMA_PS_TCP);
   void adopt(rdma_cm_id* id, const std::string& label);
   int destroy(rdma_cm_id* id);
+  /// Leaves it to the end of the process.
+  void forget(rdma_cm_id* id) { std::erase(ids_, id); }
 
   int bind(rdma_cm_id* id, socket_address to);
   int listen(rdma_cm_id* id, int backlog = 8);
-  int resolve_addr(rdma_cm_id* id, socket_address to,
-                   std::chrono::milliseconds timeout = patience);
+  int resolve_addr(rdma_cm_id* id, socket_address to, std::chrono::milliseconds timeout = patience);
   int resolve_addr(rdma_cm_id* id, socket_address from, socket_address to,
                    std::chrono::milliseconds timeout = patience);
   int resolve_route(rdma_cm_id* id, std::chrono::milliseconds timeout = patience);
@@ -98,8 +99,7 @@ class side {
   }
 
  private:
-  void write_call(const char* function, rdma_cm_id* on, int result, int error,
-                  const json& details);
+  void write_call(const char* function, rdma_cm_id* on, int result, int error, const json& details);
   [[nodiscard]] json label_of(rdma_cm_id* id) const;
   [[nodiscard]] json describe(const rdma_conn_param& parameters) const;
   [[nodiscard]] json describe(const rdma_ud_param& parameters) const;
