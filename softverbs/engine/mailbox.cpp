@@ -1,8 +1,8 @@
 #include <engine/mailbox.hpp>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include <base/settings.hpp>
 #include <engine/abstract_name.hpp>
@@ -17,6 +17,7 @@ namespace {
 /// In front of every letter.
 struct envelope {
   net::address source{};
+  net::address destination{};
   std::uint16_t source_port = 0;
   std::uint16_t kind = 0;
   std::uint32_t segment_bytes = 0;
@@ -29,9 +30,13 @@ abstract_name name_of(const net::address& address, std::uint16_t port) {
 }  // namespace
 
 std::unique_ptr<mailbox> mailbox::open(const net::address& own, std::uint16_t port) {
+  return open(name_of(own, port), own, port);
+}
+
+std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::address& own,
+                                       std::uint16_t port) {
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return nullptr;
-  const auto name = name_of(own, port);
   if (::bind(fd, name.get(), name.bytes) != 0) {
     const int failure = errno;
     ::close(fd);
@@ -66,6 +71,7 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
     if (bytes >= static_cast<ssize_t>(sizeof cover)) {
       std::memcpy(&cover, memory.data(), sizeof cover);
       out.source = cover.source;
+      out.destination = cover.destination;
       out.source_port = cover.source_port;
       out.what = static_cast<letter::kind>(cover.kind);
       out.packets = memory.subspan(sizeof cover, static_cast<std::size_t>(bytes) - sizeof cover);
@@ -83,8 +89,10 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
 
 bool mailbox::send_ring(const net::address& to, std::uint16_t to_port,
                         const ring_writer& ring) const {
-  envelope cover{
-      .source = own_, .source_port = port_, .kind = static_cast<std::uint16_t>(letter::kind::ring)};
+  envelope cover{.source = own_,
+                 .destination = to,
+                 .source_port = port_,
+                 .kind = static_cast<std::uint16_t>(letter::kind::ring)};
   iovec part{.iov_base = &cover, .iov_len = sizeof cover};
   auto name = name_of(to, to_port);
   msghdr message{};
@@ -96,25 +104,28 @@ bool mailbox::send_ring(const net::address& to, std::uint16_t to_port,
 }
 
 int mailbox::connect_to(const net::address& to, std::uint16_t to_port) {
+  return connect_to(name_of(to, to_port));
+}
+
+int mailbox::connect_to(const abstract_name& name) {
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-  const auto name = name_of(to, to_port);
   if (::connect(fd, name.get(), name.bytes) == 0) return fd;
   ::close(fd);
   return -1;
 }
 
-bool mailbox::hand_on(int socket, const net::address& source, std::uint16_t source_port,
-                      std::span<const std::byte> packets, std::size_t segment_bytes) {
-  envelope cover{.source = source,
-                 .source_port = source_port,
+bool mailbox::hand_on(int socket, const wire::flow& flow, std::span<const iovec> packets,
+                      std::size_t segment_bytes) {
+  envelope cover{.source = flow.source,
+                 .destination = flow.destination,
+                 .source_port = flow.source_port,
                  .kind = static_cast<std::uint16_t>(letter::kind::packets),
                  .segment_bytes = static_cast<std::uint32_t>(segment_bytes)};
-  std::array<iovec, 2> parts{
-      {{.iov_base = &cover, .iov_len = sizeof cover},
-       {.iov_base = const_cast<std::byte*>(packets.data()), .iov_len = packets.size()}}};
+  std::vector<iovec> parts{{.iov_base = &cover, .iov_len = sizeof cover}};
+  parts.insert(parts.end(), packets.begin(), packets.end());
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();

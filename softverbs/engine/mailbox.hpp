@@ -12,8 +12,11 @@
 #include <memory>
 #include <span>
 
+#include <engine/abstract_name.hpp>
 #include <engine/packet_ring.hpp>
 #include <net/address.hpp>
+#include <sys/uio.h>
+#include <wire/icrc.hpp>
 
 namespace softverbs::engine {
 
@@ -21,6 +24,9 @@ class mailbox {
  public:
   /// Null with errno.
   [[nodiscard]] static std::unique_ptr<mailbox> open(const net::address& own, std::uint16_t port);
+  /// Under another name than that of the address and port.
+  [[nodiscard]] static std::unique_ptr<mailbox> open(const abstract_name& name,
+                                                     const net::address& own, std::uint16_t port);
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
   ~mailbox();
@@ -33,6 +39,7 @@ class mailbox {
   struct letter {
     enum class kind : std::uint8_t { packets, ring } what = kind::packets;
     net::address source;
+    net::address destination;
     std::uint16_t source_port = 0;
     std::span<const std::byte> packets;  ///< one behind the other
     std::size_t segment_bytes = 0;       ///< of each packet but the last
@@ -50,11 +57,11 @@ class mailbox {
   /// A socket that sends to the process that holds the address and port; negative if nobody does.
   /// One for each: what a process that has stopped does not read counts against the socket.
   [[nodiscard]] static int connect_to(const net::address& to, std::uint16_t to_port);
-  /// For packets that came through the well-known port and belong to the process behind `socket`.
-  /// Lost if its box is full. False if nobody holds the port any more.
-  [[nodiscard]] static bool hand_on(int socket, const net::address& source,
-                                    std::uint16_t source_port, std::span<const std::byte> packets,
-                                    std::size_t segment_bytes);
+  [[nodiscard]] static int connect_to(const abstract_name& name);
+  /// For packets that belong to the process behind `socket`, as they came through the well-known
+  /// port or would have. Lost if its box is full. False if nobody holds the port any more.
+  [[nodiscard]] static bool hand_on(int socket, const wire::flow& flow,
+                                    std::span<const iovec> packets, std::size_t segment_bytes);
 
  private:
   mailbox(int fd, const net::address& own, std::uint16_t port) : fd_(fd), own_(own), port_(port) {}

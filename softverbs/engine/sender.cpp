@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <engine/faults.hpp>
+#include <engine/mailbox.hpp>
 #include <wire/pcap.hpp>
 
 namespace softverbs::engine {
@@ -106,15 +108,19 @@ void sender::flush() {
     route_.ring->ring_bell();
   }
   if (packets_ == 0) return;
-  const int failure =
-      route_.socket->send(route_.to, route_.to_bytes, std::span(scratch_.parts).first(parts_),
-                          packets_ > 1 ? segment_bytes_ : 0);
+  const int failure = hand_over(std::span(scratch_.parts).first(parts_), segment_bytes_);
   // As a network does: what could not be sent is lost, and the transport recovers or reports it.
   if (failure != 0) {
     log(log_level::debug, "sending to {} failed: {}", route_.flow.destination.text(),
         std::strerror(failure));
   }
   parts_ = packets_ = segment_bytes_ = train_bytes_ = 0;
+}
+
+int sender::hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const {
+  if (route_.letters >= 0)
+    return mailbox::hand_on(route_.letters, route_.flow, parts, segment_bytes) ? 0 : ECONNREFUSED;
+  return route_.socket->send(route_.to, route_.to_bytes, parts, packets_ > 1 ? segment_bytes : 0);
 }
 
 std::vector<std::byte> sender::flatten(const wire::headers& header,
@@ -152,7 +158,7 @@ void sender::send_flat(std::span<const std::byte> datagram) {
     bell_due_ |= route_.ring->write({&whole, 1});
     return;
   }
-  [[maybe_unused]] const int lost = route_.socket->send(route_.to, route_.to_bytes, {&whole, 1}, 0);
+  [[maybe_unused]] const int lost = hand_over({&whole, 1}, datagram.size());
 }
 
 void sender::add_with_faults(const wire::headers& header, std::span<const iovec> payload) {

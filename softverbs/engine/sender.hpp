@@ -24,6 +24,7 @@ struct route {
   wire::flow flow;
   std::shared_ptr<endpoint> in_process;     ///< the receiver, if it lives in this process
   std::shared_ptr<ring_writer> ring;        ///< else the memory shared with its process
+  int letters = -1;                         ///< else the socket towards its mailbox
   const net::udp_socket* socket = nullptr;  ///< else the socket that sends
   sockaddr_storage to{};
   socklen_t to_bytes = 0;
@@ -58,6 +59,8 @@ class sender {
 
   void append(const wire::headers& header, std::span<const iovec> payload);
   void add_with_faults(const wire::headers& header, std::span<const iovec> payload);
+  /// What has been collected, or is complete already, leaves. 0 or an errno.
+  [[nodiscard]] int hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const;
   void send_flat(std::span<const std::byte> datagram);
   [[nodiscard]] std::vector<std::byte> flatten(const wire::headers& header,
                                                std::span<const iovec> payload) const;

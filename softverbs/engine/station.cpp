@@ -69,11 +69,6 @@ process_state& process() {
   return *state;
 }
 
-void forget_descriptor(int fd) {
-  const std::unique_lock lock(process().mutex);
-  std::erase(process().descriptors, fd);
-}
-
 /// A thread that runs for microseconds at a time asks for the shortest slice, so that it preempts
 /// users who spin. Kernels since 6.12 grant it to everybody; older ones ignore it.
 void ask_for_short_slices() {
@@ -103,6 +98,16 @@ std::vector<net::address> own_addresses(const net::netdev& device) {
 }
 
 }  // namespace
+
+void close_in_children(int fd) {
+  const std::unique_lock lock(process().mutex);
+  process().descriptors.push_back(fd);
+}
+
+void forget_descriptor(int fd) {
+  const std::unique_lock lock(process().mutex);
+  std::erase(process().descriptors, fd);
+}
 
 unsigned process_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
@@ -166,6 +171,22 @@ std::shared_ptr<endpoint> station::allocate_endpoint() {
   for (const auto& lease : leases_) {
     if (auto found = lease->allocate()) return found;
   }
+  auto* const lease = take_lease();
+  return lease != nullptr ? lease->allocate() : nullptr;
+}
+
+std::uint16_t station::management_port() {
+  const std::lock_guard lock(leases_mutex_);
+  const auto* const lease = leases_.empty() ? take_lease() : leases_.front().get();
+  return lease != nullptr ? lease->port() : std::uint16_t{0};
+}
+
+const net::udp_socket* station::management_socket(const net::address& own) {
+  const auto port = management_port();
+  return port != 0 ? socket_of(std::uint32_t{port} << 8, own) : nullptr;
+}
+
+port_lease* station::take_lease() {
   auto lease = port_lease::take(own_addresses(device_), device_.index);
   if (lease == nullptr) {
     const int failure = errno;
@@ -183,7 +204,7 @@ std::shared_ptr<endpoint> station::allocate_endpoint() {
   for (const auto& socket : lease->sockets()) watch(socket->fd(), source::socket, socket.get());
   for (const auto& box : lease->mailboxes()) watch(box->fd(), source::letters, box.get());
   leases_.push_back(std::move(lease));
-  return leases_.back()->allocate();
+  return leases_.back().get();
 }
 
 void station::release_endpoint(std::uint32_t qpn) {
@@ -271,10 +292,7 @@ int station::attach(const std::shared_ptr<endpoint>& who, const net::address& gr
       groups_.erase(group);
       return failure;
     }
-    {
-      const std::unique_lock all(process().mutex);
-      process().descriptors.push_back(known->fd());
-    }
+    close_in_children(known->fd());
     watch(known->fd(), source::group, known.get());
   }
   added = known->attach(who);
@@ -323,8 +341,7 @@ void station::watch(int fd, source what, const void* object) const {
   // The well-known port is shared by processes: one of them is woken for a packet, not all.
   if (what == source::well_known) {
     interest.events |= EPOLLEXCLUSIVE;
-    const std::unique_lock all(process().mutex);
-    process().descriptors.push_back(fd);
+    close_in_children(fd);
   }
   ::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, fd, &interest);
 }
@@ -660,6 +677,14 @@ void station::work() {
     deferred_work::run();
     set_standby(users_poll && !woken && clock::now() >= prompt_until);
   }
+}
+
+bool holds_port(const net::address& own, std::uint16_t port) {
+  auto& all = process();
+  const std::shared_lock lock(all.mutex);
+  const auto [first, last] = all.leases.equal_range(port);
+  return std::any_of(first, last,
+                     [&](const auto& each) { return each.second->socket_of(own) != nullptr; });
 }
 
 std::shared_ptr<endpoint> find_in_process(const net::address& destination, std::uint32_t qpn) {

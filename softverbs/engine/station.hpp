@@ -130,6 +130,11 @@ class station : public std::enable_shared_from_this<station> {
   /// False if it was not attached.
   [[nodiscard]] bool detach(const endpoint& who, const net::address& group);
 
+  /// The port by which this process is known for what is not about a queue pair; 0 with errno.
+  [[nodiscard]] std::uint16_t management_port();
+  /// The socket of that port; null if it has none on the address.
+  [[nodiscard]] const net::udp_socket* management_socket(const net::address& own);
+
   /// The ring through which the queue pair's packets reach the process that holds that address and
   /// port; null if they have to go through sockets.
   [[nodiscard]] std::shared_ptr<ring_writer> ring_to(std::uint32_t qpn, const net::address& own,
@@ -183,6 +188,8 @@ class station : public std::enable_shared_from_this<station> {
   void on_change();
   /// Binds addresses that the netdev has gained since.
   void bind_new_addresses();
+  /// With leases_mutex_ held. Null with errno.
+  [[nodiscard]] port_lease* take_lease();
   void lease_address(port_lease& lease, const net::address& own);
 
   /// What stands behind a descriptor in `sockets_epoll_`; it is marked by the lowest bits of the
@@ -256,6 +263,13 @@ class station : public std::enable_shared_from_this<station> {
 /// none.
 [[nodiscard]] std::shared_ptr<endpoint> find_in_process(const net::address& destination,
                                                         std::uint32_t qpn);
+
+/// Whether this process holds the port on that address.
+[[nodiscard]] bool holds_port(const net::address& own, std::uint16_t port);
+
+/// Descriptors that a child of a fork must not keep; to be forgotten before they are closed.
+void close_in_children(int fd);
+void forget_descriptor(int fd);
 
 /// Counts the forks that lie between this process and the one that loaded the library: objects of
 /// another generation belong to the parent.

@@ -12,6 +12,7 @@
 #include <engine/abstract_name.hpp>
 #include <engine/descriptor_pair.hpp>
 #include <engine/mailbox.hpp>
+#include <engine/management.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/station.hpp>
 #include <fmt/format.h>
@@ -140,12 +141,21 @@ void well_known_port::sort(const net::receive_buffers::train& train) {
     } while (end < train.bytes.size() && qpn_at(end) >> 8 == qpn >> 8);
     const auto packets = train.bytes.subspan(begin, end - begin);
     begin = end;
-    if (find_in_process(own_, qpn) != nullptr) {
+    if (qpn == wire::management_qpn) {
+      sort_management(station_, flow_from(train), packets, train.segment_bytes);
+    } else if (find_in_process(own_, qpn) != nullptr) {
       deliver(own_, train.source, train.source_port, packets, train.segment_bytes);
     } else {
       hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets);
     }
   }
+}
+
+wire::flow well_known_port::flow_from(const net::receive_buffers::train& train) const {
+  return {.source = train.source,
+          .destination = own_,
+          .source_port = train.source_port,
+          .destination_port = wire::roce_udp_port};
 }
 
 void well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::train& train,
@@ -156,8 +166,8 @@ void well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::tr
     if (fd < 0) return;  // nobody: lost
     known = neighbours_.emplace(port, fd).first;
   }
-  if (!mailbox::hand_on(known->second, train.source, train.source_port, packets,
-                        train.segment_bytes)) {
+  const iovec whole{.iov_base = const_cast<std::byte*>(packets.data()), .iov_len = packets.size()};
+  if (!mailbox::hand_on(known->second, flow_from(train), {&whole, 1}, train.segment_bytes)) {
     ::close(known->second);
     neighbours_.erase(known);
   }
@@ -181,6 +191,10 @@ void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::b
   if (datagram.size() < wire::icrc_bytes || !wire::icrc_holds(flow, datagram)) return;
   const auto packet = wire::decode(datagram);
   if (!packet) return;
+  if (packet->header.destination_qpn == wire::management_qpn) {
+    receive_management(flow, *packet);
+    return;
+  }
   const auto receiver = find_in_process(flow.destination, packet->header.destination_qpn);
   if (receiver == nullptr) return;
   const std::lock_guard lock(receiver->mutex);

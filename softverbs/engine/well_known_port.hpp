@@ -57,6 +57,7 @@ class well_known_port {
   void watch(int fd, watched::kind what);
   void greet_newcomer();
   void sort(const net::receive_buffers::train& train);
+  [[nodiscard]] wire::flow flow_from(const net::receive_buffers::train& train) const;
   void hand_on(std::uint16_t port, const net::receive_buffers::train& train,
                std::span<const std::byte> packets);
   static void deliver_one(const wire::flow& flow, std::span<const std::byte> datagram);

@@ -1,0 +1,158 @@
+#include <engine/management.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+
+#include <base/log.hpp>
+#include <engine/mailbox.hpp>
+#include <engine/sender.hpp>
+#include <engine/station.hpp>
+#include <fmt/format.h>
+#include <net/netdev.hpp>
+#include <unistd.h>
+
+namespace softverbs::engine {
+namespace {
+
+using wire::cm_kind;
+
+std::atomic<management_handler> handler_of_process = nullptr;
+
+bool asks_for_service(const wire::cm_message& message) {
+  return message.kind == cm_kind::request || message.kind == cm_kind::sidr_request;
+}
+
+/// The port of the process that a message answers to.
+std::uint16_t port_of(const wire::cm_message& message) {
+  const auto id = message.kind == cm_kind::sidr_reply ? message.local_id : message.remote_id;
+  return static_cast<std::uint16_t>(id >> 16U);
+}
+
+/// A socket towards the process on this host that it is for; negative if there is none.
+int neighbour_for(const wire::cm_message& message, const net::address& to) {
+  if (!asks_for_service(message)) return mailbox::connect_to(to, port_of(message));
+  const int specific = mailbox::connect_to(service_name(message.service_id, to));
+  if (specific >= 0) return specific;
+  return mailbox::connect_to(service_name(message.service_id, every_address(to.is_ipv4())));
+}
+
+/// What the sender of a message is told that nobody wants (12.6, 12.9.8).
+std::optional<wire::cm_message> answer_of_nobody(const wire::cm_message& message) {
+  wire::cm_message answer{.transaction = message.transaction,
+                          .local_id = message.remote_id,
+                          .remote_id = message.local_id};
+  switch (message.kind) {
+    case cm_kind::request:
+      answer.kind = cm_kind::rejection;
+      answer.answered = wire::cm_answered::request;
+      answer.reason = static_cast<std::uint16_t>(wire::reject_reason::invalid_service);
+      return answer;
+    case cm_kind::reply:
+      answer.kind = cm_kind::rejection;
+      answer.answered = wire::cm_answered::reply;
+      answer.reason = static_cast<std::uint16_t>(wire::reject_reason::invalid_id);
+      return answer;
+    case cm_kind::disconnect_request:
+      answer.kind = cm_kind::disconnect_reply;
+      return answer;
+    case cm_kind::sidr_request:
+      answer.kind = cm_kind::sidr_reply;
+      answer.local_id = message.local_id;
+      answer.status = wire::sidr_status::unsupported;
+      answer.service_id = message.service_id;
+      return answer;
+    default:
+      return std::nullopt;
+  }
+}
+
+wire::headers management_header() {
+  static std::atomic<std::uint32_t> next_psn = 0;
+  return {.service = wire::transport::ud,
+          .op = wire::operation::send_only,
+          .destination_qpn = wire::management_qpn,
+          .psn = next_psn.fetch_add(1, std::memory_order_relaxed) & wire::psn_mask,
+          .qkey = wire::management_qkey,
+          .source_qpn = wire::management_qpn};
+}
+
+}  // namespace
+
+void set_management_handler(management_handler handler) noexcept { handler_of_process = handler; }
+
+net::address every_address(bool ipv4) noexcept {
+  net::address every;
+  if (ipv4) every.raw[10] = every.raw[11] = 0xff;
+  return every;
+}
+
+abstract_name service_name(std::uint64_t service_id, const net::address& own) {
+  return abstract_name(fmt::format("softverbs/service/{:x}/{}", service_id, own.text()));
+}
+
+int send_management(station& from, const net::address& own, const net::address& to,
+                    const wire::cm_message& message) {
+  const auto* const socket = from.management_socket(own);
+  if (socket == nullptr) return EADDRNOTAVAIL;
+  route way;
+  way.flow = {.source = own,
+              .destination = to,
+              .source_port = socket->port(),
+              .destination_port = wire::roce_udp_port};
+  way.socket = socket;
+  if (net::is_local(to)) {
+    way.letters = neighbour_for(message, to);
+    if (way.letters < 0) return ECONNREFUSED;
+  } else if (const int failure = from.open_well_known_port(own)) {
+    return failure;
+  }
+  way.to_bytes = to.to_sockaddr(wire::roce_udp_port, from.device().index, way.to);
+  const auto datagram = wire::encode(message);
+  {
+    held_packet held;  // nothing overtakes it here
+    sender out(way, held);
+    const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
+                      .iov_len = datagram.size()};
+    out.add(management_header(), {&whole, 1});
+  }
+  if (way.letters >= 0) ::close(way.letters);
+  return 0;
+}
+
+void sort_management(station& place, const wire::flow& flow, std::span<const std::byte> packets,
+                     std::size_t segment_bytes) {
+  while (!packets.empty()) {
+    const auto datagram = packets.first(std::min(packets.size(), segment_bytes));
+    packets = packets.subspan(datagram.size());
+    if (datagram.size() < wire::icrc_bytes || !wire::icrc_holds(flow, datagram)) continue;
+    const auto packet = wire::decode(datagram);
+    const auto message = packet ? wire::decode_cm(packet->payload) : std::nullopt;
+    if (!message) continue;
+    if (!asks_for_service(*message) && holds_port(flow.destination, port_of(*message))) {
+      receive_management(flow, *packet);
+      continue;
+    }
+    const int neighbour = neighbour_for(*message, flow.destination);
+    if (neighbour >= 0) {
+      const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
+                        .iov_len = datagram.size()};
+      static_cast<void>(mailbox::hand_on(neighbour, flow, {&whole, 1}, datagram.size()));
+      ::close(neighbour);
+    } else if (const auto answer = answer_of_nobody(*message)) {
+      static_cast<void>(send_management(place, flow.destination, flow.source, *answer));
+    }
+  }
+}
+
+void receive_management(const wire::flow& flow, const wire::packet& packet) {
+  const auto& header = packet.header;
+  if (header.service != wire::transport::ud || header.qkey != wire::management_qkey) return;
+  const auto message = wire::decode_cm(packet.payload);
+  const auto handler = handler_of_process.load();
+  if (!message || handler == nullptr) return;
+  handler({.message = *message, .source = flow.source, .destination = flow.destination});
+}
+
+}  // namespace softverbs::engine

@@ -1,0 +1,48 @@
+// Queue pair 1: management datagrams (chapter 13), which all processes of a host share as they share
+// UDP port 4791. The only ones that this device knows are those of the connection manager.
+//
+// A datagram finds its process without a table: requests go to the mailbox that is named after the
+// service they ask for, all others to the port in the upper half of the communication identifier
+// that they answer to.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <engine/abstract_name.hpp>
+#include <net/address.hpp>
+#include <wire/cm_message.hpp>
+#include <wire/icrc.hpp>
+#include <wire/packet.hpp>
+
+namespace softverbs::engine {
+
+class station;
+
+struct management_datagram {
+  wire::cm_message message;
+  net::address source;
+  net::address destination;
+};
+
+/// Who handles the datagrams that are for this process. Called from any thread, with locks of the
+/// device held: it may only put them aside.
+using management_handler = void (*)(const management_datagram&);
+void set_management_handler(management_handler handler) noexcept;
+
+/// Who provides the service on that address; all zeros stand for every address of its family.
+[[nodiscard]] abstract_name service_name(std::uint64_t service_id, const net::address& own);
+[[nodiscard]] net::address every_address(bool ipv4) noexcept;
+
+/// Sends it to the host with that address. 0, or an errno: ECONNREFUSED if nobody of this host waits
+/// for it.
+[[nodiscard]] int send_management(station& from, const net::address& own, const net::address& to,
+                                  const wire::cm_message& message);
+
+/// Packets for queue pair 1 that came through the well-known port: given to their processes.
+void sort_management(station& place, const wire::flow& flow, std::span<const std::byte> packets,
+                     std::size_t segment_bytes);
+/// A packet that is for this process.
+void receive_management(const wire::flow& flow, const wire::packet& packet);
+
+}  // namespace softverbs::engine

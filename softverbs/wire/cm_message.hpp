@@ -1,0 +1,109 @@
+// The messages of the connection manager (chapter 12): management datagrams of 256 bytes between
+// the queue pairs 1 of two hosts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <net/address.hpp>
+
+namespace softverbs::wire {
+
+inline constexpr std::uint32_t management_qpn = 1;
+inline constexpr std::uint32_t management_qkey = 0x8001'0000;
+inline constexpr std::size_t mad_bytes = 256;
+using mad = std::array<std::byte, mad_bytes>;
+
+/// The attribute that a datagram carries (16.7.1).
+enum class cm_kind : std::uint16_t {
+  request = 0x10,             ///< REQ
+  receipt = 0x11,             ///< MRA
+  rejection = 0x12,           ///< REJ
+  reply = 0x13,               ///< REP
+  ready = 0x14,               ///< RTU
+  disconnect_request = 0x15,  ///< DREQ
+  disconnect_reply = 0x16,    ///< DREP
+  sidr_request = 0x17,        ///< SIDR_REQ
+  sidr_reply = 0x18,          ///< SIDR_REP
+};
+
+/// What a receipt or a rejection is the answer to.
+enum class cm_answered : std::uint8_t { request = 0, reply = 1, other = 2 };
+
+/// The reasons of rejections that this device gives or knows (table 108).
+enum class reject_reason : std::uint16_t {
+  no_resources = 3,
+  timeout = 4,
+  invalid_id = 6,
+  invalid_service = 8,
+  stale_connection = 10,
+  consumer = 28,
+};
+
+enum class sidr_status : std::uint8_t { success = 0, unsupported = 1, rejected = 2, no_qp = 3 };
+
+/// Every field of every message; which of them count follows from `kind`. Host byte order.
+struct cm_message {
+  cm_kind kind = cm_kind::request;
+  std::uint64_t transaction = 0;
+  std::uint32_t local_id = 0;  ///< the sender's; of a SIDR message: the request's
+  std::uint32_t remote_id = 0;
+
+  std::uint64_t service_id = 0;
+  std::uint64_t ca_guid = 0;
+  std::uint32_t qkey = 0;
+  std::uint32_t qpn = 0;
+  std::uint32_t starting_psn = 0;
+  std::uint8_t responder_resources = 0;
+  std::uint8_t initiator_depth = 0;
+  std::uint8_t transport_service = 0;   ///< 0 RC, 1 UC, 3 as `extended_transport` says
+  std::uint8_t extended_transport = 0;  ///< 1 XRC
+  bool flow_control = false;
+  std::uint8_t retry_count = 0;
+  std::uint8_t rnr_retry_count = 0;
+  bool srq = false;
+  std::uint16_t pkey = 0xffff;
+  std::uint8_t path_mtu = 0;
+  std::uint8_t remote_response_timeout = 0;  ///< 4.096 µs · 2^…
+  std::uint8_t local_response_timeout = 0;
+  std::uint8_t max_cm_retries = 0;
+
+  // The primary path of a request.
+  std::uint16_t local_lid = 0;
+  std::uint16_t remote_lid = 0;
+  net::address local_gid{};
+  net::address remote_gid{};
+  std::uint32_t flow_label = 0;
+  std::uint8_t packet_rate = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 0;
+  std::uint8_t service_level = 0;
+  bool subnet_local = false;
+  std::uint8_t ack_timeout = 0;
+
+  std::uint8_t target_ack_delay = 0;
+  std::uint8_t failover = 0;
+
+  cm_answered answered = cm_answered::request;
+  std::uint8_t service_timeout = 0;
+  std::uint16_t reason = 0;  ///< a reject_reason, or one that is not known here
+  sidr_status status = sidr_status::success;
+  std::uint8_t additional_bytes = 0;  ///< of a rejection's or a SIDR reply's further information
+  std::array<std::byte, 72> additional{};
+
+  /// private_bytes(kind) of them count.
+  std::array<std::byte, 224> private_data{};
+
+  friend bool operator==(const cm_message&, const cm_message&) = default;
+};
+
+[[nodiscard]] std::size_t private_bytes(cm_kind kind) noexcept;
+
+/// Nothing if it is no message of the connection manager, or of a kind that is not known here.
+[[nodiscard]] std::optional<cm_message> decode_cm(std::span<const std::byte> datagram) noexcept;
+[[nodiscard]] mad encode(const cm_message& message) noexcept;
+
+}  // namespace softverbs::wire
