@@ -1,5 +1,7 @@
 #include <abi/real.hpp>
 
+#include <string_view>
+
 #include <dlfcn.h>
 
 namespace softverbs::abi {
@@ -11,21 +13,27 @@ void* look_in(void* where, const char* name, const char* version) {
 }
 
 /// For a program that does not link it. Never closed: its functions are in use to the end.
-void* loaded_libibverbs() {
-  static std::atomic<void*> library{nullptr};
+void* loaded(std::atomic<void*>& library, const char* file) {
   auto* known = library.load(std::memory_order_acquire);
   if (known == nullptr) {
-    known = ::dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL);
+    known = ::dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     library.store(known, std::memory_order_release);
   }
   return known;
+}
+
+void* library_of(std::string_view name) {
+  static std::atomic<void*> libibverbs{nullptr};
+  static std::atomic<void*> librdmacm{nullptr};
+  return name.starts_with("rdma_") ? loaded(librdmacm, "librdmacm.so.1")
+                                   : loaded(libibverbs, "libibverbs.so.1");
 }
 
 }  // namespace
 
 void* find_real(const char* name, const char* version) noexcept {
   if (auto* const next = look_in(RTLD_NEXT, name, version); next != nullptr) return next;
-  auto* const library = loaded_libibverbs();
+  auto* const library = library_of(name);
   return library == nullptr ? nullptr : look_in(library, name, version);
 }
 

@@ -89,6 +89,19 @@ bool assign_icrc(settings& all, std::string_view text) {
   return true;
 }
 
+bool assign_cm(settings& all, std::string_view text) {
+  if (text == "auto") {
+    all.cm = cm_use::automatic;
+  } else if (text == "soft") {
+    all.cm = cm_use::soft;
+  } else if (text == "real") {
+    all.cm = cm_use::real;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 struct variable {
   std::string_view name;  ///< without SOFTVERBS_
   std::string_view expected;
@@ -99,6 +112,7 @@ constexpr auto variables = std::to_array<variable>({
     {"LOG", "none, error, warning, info or debug", assign_log},
     {"NETDEVS", "names of network interfaces, separated by commas", assign_netdevs},
     {"REAL", "0 or 1", assign_switch<&settings::real_devices>},
+    {"CM", "auto, soft or real", assign_cm},
     {"MTU", "256, 512, 1024, 2048 or 4096", assign_mtu},
     {"ICRC", "auto or always", assign_icrc},
     {"SHM", "0 or 1", assign_switch<&settings::shared_memory>},

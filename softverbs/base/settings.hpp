@@ -18,10 +18,18 @@ enum class icrc_use : std::uint8_t {
   always,
 };
 
+/// Whose connection manager a process uses.
+enum class cm_use : std::uint8_t {
+  automatic,  ///< the real one if there is a real device
+  soft,
+  real,
+};
+
 struct settings {
   log_level log = log_level::warning;  ///< LOG=none|error|warning|info|debug
   std::vector<std::string> netdevs;    ///< NETDEVS=lo,eth0: the only ones; empty: all usable
   bool real_devices = true;            ///< REAL=0 hides the devices of the real libibverbs
+  cm_use cm = cm_use::automatic;       ///< CM=auto|soft|real
   unsigned mtu = 4096;                 ///< MTU=256…4096: the largest active MTU
   icrc_use icrc = icrc_use::where_it_may_leave;  ///< ICRC=auto|always
   bool shared_memory = true;                     ///< SHM=0: processes of one host use sockets, too

@@ -91,6 +91,12 @@ ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
     made.capacities.max_send_wr = made.capacities.max_send_sge = made.capacities.max_inline_data =
         0;
   if (const int failure = check_capacities(made.capacities)) return failed<ibv_qp>(failure);
+  // As other devices: what would lie in the place of the elements costs nothing, and programs that
+  // never asked for it use it.
+  auto& inline_bytes = made.capacities.max_inline_data;
+  inline_bytes = std::max<std::uint32_t>(
+      inline_bytes, std::min<std::uint32_t>(made.capacities.max_send_sge * sizeof(ibv_sge),
+                                            settings::get().max_inline));
   if (sends) made.send_cq = &completion_queue::of(wanted.send_cq);
   if (receives) made.receive_cq = &completion_queue::of(wanted.recv_cq);
   if (receives && wanted.srq != nullptr) made.srq = &shared_receive_queue::of(wanted.srq);

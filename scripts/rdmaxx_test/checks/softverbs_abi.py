@@ -1,4 +1,4 @@
-"""libsoftverbs stands in for the libibverbs of this machine: same names, same versions, same words."""
+"""libsoftverbs stands in for the libibverbs and librdmacm of this machine: same names, versions, words."""
 
 import ctypes
 import re
@@ -24,6 +24,7 @@ TEXTS = {
     "ibv_event_type_str": range(-1, 21),
     "ibv_wc_status_str": range(-1, 25),
 }
+CM_TEXTS = {"rdma_event_str": range(-1, 18)}
 NUMBERS = {
     "ibv_rate_to_mult": range(-1, 26),
     "ibv_rate_to_mbps": range(-1, 26),
@@ -38,12 +39,16 @@ def run(wanted: Wanted) -> Iterable[Finding]:
     except presets.BuildFailure as failure:
         yield Finding("build", failure.output)
         return
-    ours, real = presets.directory(PRESET) / "lib/libsoftverbs.so", _libibverbs()
+    ours, real = presets.directory(PRESET) / "lib/libsoftverbs.so", _library("ibverbs")
+    known = exported(real) | {name: version for name, version in exported(_library("rdmacm")).items() if _is_cm(name)}
     cases: dict[str, Callable[[], list[str]]] = {
-        "names and versions": lambda: missing(exported(ours), exported(real)),
-        "nothing else is visible": lambda: superfluous(exported(ours), exported(real)),
+        "names and versions": lambda: missing(exported(ours), known),
+        "nothing else is visible": lambda: superfluous(exported(ours), known),
         "works without libibverbs": lambda: _dependencies_on_rdma_core(ours),
-        "the same answers": lambda: _different_answers(ctypes.CDLL(ours), ctypes.CDLL(real)),
+        "the same answers": lambda: _different_answers(ctypes.CDLL(ours), ctypes.CDLL(real), TEXTS, NUMBERS),
+        "the same answers about connections": lambda: _different_answers(
+            ctypes.CDLL(ours), ctypes.CDLL(_library("rdmacm")), CM_TEXTS, {}
+        ),
         "the header is C": _not_c,
     }
     for name, case in cases.items():
@@ -94,9 +99,14 @@ def _is_private(version: str) -> bool:
     return "PRIVATE" in version
 
 
-def _libibverbs() -> Path:
+def _is_cm(name: str) -> bool:
+    """Not rsockets, which look behind the real library's identifiers."""
+    return name.startswith("rdma_")
+
+
+def _library(component: str) -> Path:
     cache = (presets.directory(PRESET) / "CMakeCache.txt").read_text()
-    return Path(re.search(r"^RdmaCore_ibverbs_LIBRARY:\w+=(.+)$", cache, re.MULTILINE)[1]).resolve()
+    return Path(re.search(rf"^RdmaCore_{component}_LIBRARY:\w+=(.+)$", cache, re.MULTILINE)[1]).resolve()
 
 
 def _dependencies_on_rdma_core(library: Path) -> list[str]:
@@ -104,9 +114,11 @@ def _dependencies_on_rdma_core(library: Path) -> list[str]:
     return [f"libsoftverbs needs {name}" for name in needed if re.match("libibverbs|librdmacm", name)]
 
 
-def _different_answers(ours: ctypes.CDLL, real: ctypes.CDLL) -> list[str]:
+def _different_answers(
+    ours: ctypes.CDLL, real: ctypes.CDLL, texts: dict[str, range], numbers: dict[str, range]
+) -> list[str]:
     found = []
-    for names, kind in ((TEXTS, ctypes.c_char_p), (NUMBERS, ctypes.c_int)):
+    for names, kind in ((texts, ctypes.c_char_p), (numbers, ctypes.c_int)):
         for name, arguments in names.items():
             functions = [getattr(library, name) for library in (ours, real)]
             for function in functions:
@@ -114,7 +126,7 @@ def _different_answers(ours: ctypes.CDLL, real: ctypes.CDLL) -> list[str]:
             for argument in arguments:
                 answer, expected = (function(argument) for function in functions)
                 if answer != expected:
-                    found.append(f"{name}({argument}) is {answer}, in libibverbs {expected}")
+                    found.append(f"{name}({argument}) is {answer}, in the real library {expected}")
     return found
 
 

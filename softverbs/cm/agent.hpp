@@ -1,0 +1,112 @@
+// The connection manager of this process: one thread that receives its messages, runs its timers
+// and notices when a neighbour dies, and the directory of identifiers that messages are for.
+//
+// Everything here and in identifiers is guarded by one lock: connections are made rarely. The lock
+// is never held while a user's thread waits. After fork a child has an agent of its own; that of
+// its parent stays untouched in memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <engine/clock.hpp>
+#include <engine/management.hpp>
+#include <net/address.hpp>
+
+namespace softverbs::cm {
+
+class identifier;
+class port_reservation;
+
+class agent {
+ public:
+  [[nodiscard]] static agent& of_process();
+
+  std::mutex mutex;
+
+  /// The rest with the lock held.
+  /// Messages to the identifier name this number, whose upper half is the port of the process.
+  [[nodiscard]] std::uint32_t enter(identifier& who, std::uint16_t port);
+  void leave(std::uint32_t number);
+
+  /// Requests that were received, so that a repetition is recognised.
+  struct request_key {
+    net::address source;
+    std::uint64_t ca_guid = 0;
+    std::uint32_t number = 0;
+    friend auto operator<=>(const request_key&, const request_key&) = default;
+  };
+  void remember_request(const request_key& key, identifier& who) { requests_[key] = &who; }
+  void forget_request(const request_key& key) { requests_.erase(key); }
+
+  void listen(const port_reservation& port, identifier& who);
+  void stop_listening(const port_reservation& port);
+
+  /// One timer for each identifier; `never` stops it.
+  void set_timer(identifier& who, engine::time_point when);
+  void forget(identifier& who);
+
+  /// A message that arrives as if from the network, when the caller is done.
+  void post(const engine::management_datagram& datagram);
+
+  /// Random, for each process: a restarted program is not taken for its predecessor.
+  [[nodiscard]] std::uint64_t ca_guid() const noexcept { return ca_guid_; }
+  [[nodiscard]] std::uint32_t random_psn();
+
+  /// Makes this process notice the end of a neighbour, whose messages come from that port.
+  void watch_neighbour(identifier& who, const net::address& address, std::uint16_t port);
+  void unwatch_neighbour(identifier& who);
+  /// Lets neighbours notice the end of this process.
+  void show_life(const net::address& own, std::uint16_t port);
+
+ private:
+  using place = std::pair<net::address, std::uint16_t>;
+
+  agent();
+  void work();
+  void wake() const;
+  void handle_inbox();
+  void handle(const engine::management_datagram& datagram);
+  void handle_request(const engine::management_datagram& datagram);
+  void handle_descriptor(int fd);
+  void neighbour_has_gone(int fd);
+  [[nodiscard]] engine::time_point run_timers();
+  void watch(int fd) const;
+
+  unsigned generation_;
+  std::uint64_t ca_guid_;
+  int epoll_ = -1;
+  int wake_fd_ = -1;
+  std::unordered_map<std::uint32_t, identifier*> by_number_;
+  std::uint16_t next_number_ = 0;
+  std::map<request_key, identifier*> requests_;
+  struct listening {
+    const class port_reservation* port = nullptr;
+    std::size_t box = 0;
+    identifier* who = nullptr;
+  };
+  std::unordered_map<int, listening> listeners_;
+  std::set<std::pair<engine::time_point, identifier*>> timers_;
+
+  struct lifeline {
+    int fd = -1;
+    std::set<identifier*> users;
+  };
+  std::map<place, lifeline> neighbours_;
+  std::map<place, int> shown_;
+
+  std::mutex inbox_mutex_;
+  std::vector<engine::management_datagram> inbox_;
+  std::thread thread_;
+};
+
+}  // namespace softverbs::cm

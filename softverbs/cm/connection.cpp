@@ -1,0 +1,652 @@
+// What an identifier says to its peer: the states and messages of a connection (12.9), and of the
+// resolution of a service to a queue pair (SIDR, 12.11).
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <cm/identifier.hpp>
+#include <engine/station.hpp>
+#include <net/netdev.hpp>
+#include <verbs/soft_verbs.hpp>
+
+namespace softverbs::cm {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::cm_kind;
+
+// What the kernel's connection manager tells its peers.
+constexpr std::uint8_t response_timeout = 20;  // 4.3 s
+constexpr std::uint8_t most_repetitions = 15;
+constexpr std::uint8_t path_life_time = 18;
+constexpr std::uint8_t receipt_timeout = 24;  // 68 s
+// A message is repeated sooner than a peer has to answer: that does no harm.
+constexpr engine::clock::duration first_repetition = 200ms;
+constexpr engine::clock::duration slowest_repetition = 4300ms;
+
+/// In front of the user's private data of a request (annex A11).
+struct ip_header {
+  std::uint8_t version = 0;
+  std::uint8_t ip_version = 0;  ///< in the upper half
+  std::uint16_t port = 0;
+  std::array<std::uint8_t, 16> source{};
+  std::array<std::uint8_t, 16> destination{};
+};
+static_assert(sizeof(ip_header) == 36);
+
+std::array<std::uint8_t, 16> bytes_of(const net::address& address) {
+  if (!address.is_ipv4()) return address.raw;
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy_n(address.raw.begin() + 12, 4, bytes.begin() + 12);
+  return bytes;
+}
+
+std::chrono::nanoseconds time_of(unsigned code) {
+  return std::chrono::nanoseconds(std::int64_t{4096} << code);
+}
+
+}  // namespace
+
+// --- messages --------------------------------------------------------------------------------
+
+wire::cm_message identifier::message_of(cm_kind kind) const {
+  wire::cm_message message{
+      .kind = kind, .transaction = transaction_, .local_id = number_, .remote_id = peer_number_};
+  if (kind == cm_kind::disconnect_request) message.qpn = peer_qpn_;
+  if (kind == cm_kind::sidr_reply) {
+    message.local_id = peer_number_;
+    message.service_id = service_;
+  }
+  return message;
+}
+
+int identifier::put_private_data(wire::cm_message& message, const void* data, std::size_t bytes,
+                                 bool with_addresses) const {
+  std::size_t at = 0;
+  if (with_addresses) {
+    const ip_header header{.ip_version = static_cast<std::uint8_t>(own_.is_ipv4() ? 0x40 : 0x60),
+                           .port = htons(port_),
+                           .source = bytes_of(own_),
+                           .destination = bytes_of(peer_)};
+    std::memcpy(message.private_data.data(), &header, sizeof header);
+    at = sizeof header;
+  }
+  if (at + bytes > wire::private_bytes(message.kind)) return EINVAL;
+  if (bytes > 0) std::memcpy(message.private_data.data() + at, data, bytes);
+  return 0;
+}
+
+void identifier::copy_private_data(cm_event& news, const wire::cm_message& message,
+                                   std::size_t skip) const {
+  const auto bytes = wire::private_bytes(message.kind) - skip;
+  std::copy_n(message.private_data.begin() + static_cast<std::ptrdiff_t>(skip), bytes,
+              news.data.begin());
+  if (is_datagram()) {
+    news.param.ud.private_data = news.data.data();
+    news.param.ud.private_data_len = static_cast<std::uint8_t>(bytes);
+  } else {
+    news.param.conn.private_data = news.data.data();
+    news.param.conn.private_data_len = static_cast<std::uint8_t>(bytes);
+  }
+}
+
+int identifier::send(const wire::cm_message& message) {
+  return engine::send_management(*device_->place, own_, peer_, message);
+}
+
+int identifier::send_repeatedly(const wire::cm_message& message) {
+  const int failure = send(message);
+  if (failure == ECONNREFUSED) {
+    // Nobody of this host: what another host would answer.
+    engine::management_datagram answer{.message = {}, .source = peer_, .destination = own_};
+    answer.message.transaction = message.transaction;
+    answer.message.remote_id = message.local_id;
+    switch (message.kind) {
+      case cm_kind::sidr_request:
+        answer.message.kind = cm_kind::sidr_reply;
+        answer.message.local_id = message.local_id;
+        answer.message.status = wire::sidr_status::unsupported;
+        break;
+      case cm_kind::disconnect_request:
+        answer.message.kind = cm_kind::disconnect_reply;
+        break;
+      default:
+        answer.message.kind = cm_kind::rejection;
+        answer.message.reason = static_cast<std::uint16_t>(wire::reject_reason::invalid_service);
+        break;
+    }
+    agent_.post(answer);
+    return 0;
+  }
+  if (failure != 0) return failure;
+  repeated_ = message;
+  repetitions_left_ = most_repetitions;
+  repeat_after_ = first_repetition;
+  agent_.set_timer(*this, engine::clock::now() + repeat_after_);
+  return 0;
+}
+
+void identifier::stop_repeating() {
+  repeated_.reset();
+  agent_.set_timer(*this, engine::never);
+}
+
+void identifier::on_timer(engine::time_point now) {
+  if (phase_ == phase::timewait) {
+    phase_ = phase::closed;
+    raise(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    return;
+  }
+  if (!repeated_) return;
+  if (repetitions_left_ > 0) {
+    --repetitions_left_;
+    repeat_after_ = std::min(2 * repeat_after_, slowest_repetition);
+    agent_.set_timer(*this, now + repeat_after_);
+    if (send(*repeated_) == ECONNREFUSED && repetitions_left_ > 2) repetitions_left_ = 2;
+    return;
+  }
+  repeated_.reset();
+  switch (phase_) {
+    case phase::connecting:
+      phase_ = phase::closed;
+      queue_pair_fails();
+      raise(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+      break;
+    case phase::accepted:
+      phase_ = phase::closed;
+      queue_pair_fails();
+      raise(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+      break;
+    case phase::disconnecting:
+      enter_timewait();
+      raise(RDMA_CM_EVENT_DISCONNECTED);
+      break;
+    default:
+      break;
+  }
+}
+
+void identifier::queue_pair_fails() const {
+  if (qp == nullptr || is_datagram()) return;
+  ibv_qp_attr wanted{};
+  wanted.qp_state = IBV_QPS_ERR;
+  static_cast<void>(verbs::modify_qp(qp, &wanted, IBV_QP_STATE));
+}
+
+void identifier::enter_timewait() {
+  stop_repeating();
+  agent_.unwatch_neighbour(*this);
+  phase_ = phase::timewait;
+  // As the kernel counts: a path's life time in units that are powers of two.
+  const unsigned code = std::max<unsigned>(path_timeout_, 8);
+  agent_.set_timer(*this, engine::clock::now() + std::chrono::milliseconds(1U << (code - 8)));
+}
+
+void identifier::watch_peer() {
+  if (!net::is_local(peer_)) return;
+  agent_.watch_neighbour(*this, peer_, static_cast<std::uint16_t>(peer_number_ >> 16U));
+}
+
+void identifier::on_neighbour_gone() {
+  switch (phase_) {
+    case phase::established:
+    case phase::replied:
+    case phase::accepted:
+    case phase::disconnecting: {
+      queue_pair_fails();
+      enter_timewait();
+      raise(RDMA_CM_EVENT_DISCONNECTED);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+std::uint8_t identifier::acknowledge_timeout() const {
+  return acknowledge_timeout_.value_or(path_life_time + 1);
+}
+
+// --- the active side -------------------------------------------------------------------------
+
+int identifier::connect(const rdma_conn_param* wanted) {
+  if (phase_ != phase::route_resolved) return EINVAL;
+  const auto management_port = device_->place->management_port();
+  if (management_port == 0) return errno;
+  rdma_conn_param terms{};
+  terms.retry_count = 7;
+  terms.rnr_retry_count = 7;
+  if (wanted != nullptr) terms = *wanted;
+  const auto kind = is_datagram() ? cm_kind::sidr_request : cm_kind::request;
+  wire::cm_message message{.kind = kind};
+  if (const int failure =
+          put_private_data(message, terms.private_data, terms.private_data_len, true))
+    return failure;
+  if (number_ == 0) number_ = agent_.enter(*this, management_port);
+  agent_.show_life(own_, management_port);
+  transaction_ = std::uint64_t{number_} << 32U | agent_.random_psn();
+  service_ = service_id(ps, peer_port_);
+  own_psn_ = agent_.random_psn();
+  own_qpn_ = qp != nullptr ? qp->qp_num : terms.qp_num;
+  responder_resources_ = terms.responder_resources;
+  initiator_depth_ = terms.initiator_depth;
+  retry_count_ = std::min<std::uint8_t>(terms.retry_count, 7);
+  rnr_retry_count_ = std::min<std::uint8_t>(terms.rnr_retry_count, 7);
+  path_timeout_ = acknowledge_timeout();
+
+  message.transaction = transaction_;
+  message.local_id = number_;
+  message.service_id = service_;
+  message.ca_guid = agent_.ca_guid();
+  message.qpn = own_qpn_;
+  message.starting_psn = own_psn_;
+  message.responder_resources = responder_resources_;
+  message.initiator_depth = initiator_depth_;
+  message.flow_control = terms.flow_control != 0;
+  message.retry_count = retry_count_;
+  message.rnr_retry_count = rnr_retry_count_;
+  message.srq = qp != nullptr ? qp->srq != nullptr : terms.srq != 0;
+  if (qp_type == IBV_QPT_XRC_SEND) {
+    message.transport_service = 3;
+    message.extended_transport = 1;
+  }
+  message.path_mtu = static_cast<std::uint8_t>(mtu_);
+  message.remote_response_timeout = message.local_response_timeout = response_timeout;
+  message.max_cm_retries = most_repetitions;
+  message.local_lid = message.remote_lid = 0xffff;
+  message.local_gid = own_;
+  message.remote_gid = peer_;
+  message.packet_rate = 13;
+  message.traffic_class = type_of_service_;
+  message.hop_limit = 64;
+  message.ack_timeout = path_timeout_;
+  if (const int failure = send_repeatedly(message)) return failure;
+  phase_ = phase::connecting;
+  return 0;
+}
+
+void identifier::settle_connection(const wire::cm_message& message) {
+  peer_number_ = message.local_id;
+  peer_qpn_ = message.qpn;
+  peer_psn_ = message.starting_psn;
+  peer_uses_srq_ = message.srq;
+}
+
+void identifier::fill_connection_event(cm_event& news, const wire::cm_message& message) {
+  auto& told = news.param.conn;
+  // The peer's depth is what this side has to hold resources for, and the other way round.
+  told.responder_resources = message.initiator_depth;
+  told.initiator_depth = message.responder_resources;
+  told.flow_control = message.flow_control ? 1 : 0;
+  told.rnr_retry_count = message.rnr_retry_count;
+  told.srq = message.srq ? 1 : 0;
+  told.qp_num = message.qpn;
+  requested_responder_resources = told.responder_resources;
+  requested_initiator_depth = told.initiator_depth;
+}
+
+void identifier::on_reply(const wire::cm_message& message) {
+  if (phase_ == phase::established) {
+    static_cast<void>(send(message_of(cm_kind::ready)));  // the first one got lost
+    return;
+  }
+  if (phase_ != phase::connecting) return;
+  stop_repeating();
+  settle_connection(message);
+  responder_resources_ = message.initiator_depth;
+  initiator_depth_ = message.responder_resources;
+  rnr_retry_count_ = message.rnr_retry_count;
+  phase_ = phase::replied;
+  watch_peer();
+  auto& news = make_event(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+  fill_connection_event(news, message);
+  copy_private_data(news, message, 0);
+  raise(news);
+}
+
+int identifier::establish() {
+  if (phase_ != phase::replied) return EINVAL;
+  phase_ = phase::established;
+  return send(message_of(cm_kind::ready));
+}
+
+void identifier::on_rejection(const wire::cm_message& message) {
+  if (phase_ != phase::connecting && phase_ != phase::accepted && phase_ != phase::replied) return;
+  stop_repeating();
+  phase_ = phase::closed;
+  queue_pair_fails();
+  auto& news = make_event(RDMA_CM_EVENT_REJECTED, message.reason);
+  copy_private_data(news, message, 0);
+  raise(news);
+}
+
+void identifier::on_sidr_reply(const wire::cm_message& message) {
+  if (phase_ != phase::connecting) return;
+  stop_repeating();
+  if (message.status != wire::sidr_status::success) {
+    phase_ = phase::closed;
+    auto& news = make_event(RDMA_CM_EVENT_UNREACHABLE, static_cast<int>(message.status));
+    copy_private_data(news, message, 0);
+    raise(news);
+    return;
+  }
+  phase_ = phase::established;
+  auto& news = make_event(RDMA_CM_EVENT_ESTABLISHED, 0);
+  copy_private_data(news, message, 0);
+  auto& told = news.param.ud;
+  told.qp_num = message.qpn;
+  told.qkey = message.qkey;
+  told.ah_attr.is_global = 1;
+  told.ah_attr.port_num = 1;
+  std::memcpy(told.ah_attr.grh.dgid.raw, peer_.raw.data(), sizeof told.ah_attr.grh.dgid.raw);
+  told.ah_attr.grh.sgid_index = device_->gid_index_of(own_).value_or(0);
+  told.ah_attr.grh.hop_limit = 64;
+  told.ah_attr.grh.traffic_class = type_of_service_;
+  raise(news);
+}
+
+// --- the passive side ------------------------------------------------------------------------
+
+void identifier::on_request(const engine::management_datagram& datagram) {
+  const auto& message = datagram.message;
+  auto* const device = device_with(datagram.destination);
+  if (device == nullptr) return;
+  const auto management_port = device->place->management_port();
+  ip_header header;
+  std::memcpy(&header, message.private_data.data(), sizeof header);
+  auto made = std::make_unique<identifier>(agent_, *events_, context, ps, qp_type);
+  made->device_ = device;
+  made->verbs = device->verbs;
+  made->port_num = 1;
+  made->pd = device->pd;
+  made->own_ = datagram.destination;
+  made->peer_ = datagram.source;
+  made->port_ = port_;
+  made->peer_port_ = ntohs(header.port);
+  made->phase_ = phase::requested;
+  made->number_ = agent_.enter(*made, management_port);
+  made->peer_number_ = message.local_id;
+  made->transaction_ = message.transaction;
+  made->service_ = message.service_id;
+  made->type_of_service_ = message.traffic_class;
+  made->own_psn_ = agent_.random_psn();
+  made->path_timeout_ = message.ack_timeout;
+  made->acknowledge_timeout_ = message.ack_timeout;
+  made->request_ = agent::request_key{
+      .source = datagram.source, .ca_guid = message.ca_guid, .number = message.local_id};
+  agent_.remember_request(*made->request_, *made);
+  if (!is_datagram()) {
+    made->settle_connection(message);
+    made->retry_count_ = message.retry_count;
+    made->rnr_retry_count_ = message.rnr_retry_count;
+    made->mtu_ = std::min(static_cast<ibv_mtu>(message.path_mtu), device->mtu());
+  }
+  made->set_addresses();
+  // Too many that the user has not looked at: as the kernel does, the peer is refused.
+  if (backlog_left_ == 0) return;
+  --backlog_left_;
+  auto& news = made->make_event(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  news.listen_id = this;
+  news.owner = this;  // until the user has it, it belongs to the listener
+  if (!is_datagram()) {
+    made->fill_connection_event(news, message);
+    news.param.conn.retry_count = message.retry_count;
+  }
+  made->copy_private_data(news, message, sizeof(ip_header));
+  static_cast<void>(made.release());
+  raise(news);
+}
+
+void identifier::on_repeated_request() {
+  if (phase_ == phase::accepted && repeated_) {
+    static_cast<void>(send(*repeated_));
+  } else if (phase_ == phase::requested && !is_datagram()) {
+    // The user takes its time: the peer shall wait.
+    auto message = message_of(cm_kind::receipt);
+    message.answered = wire::cm_answered::request;
+    message.service_timeout = receipt_timeout;
+    static_cast<void>(send(message));
+  } else if (phase_ == phase::established && is_datagram() && repeated_) {
+    static_cast<void>(send(*repeated_));
+  }
+}
+
+int identifier::accept(const rdma_conn_param* wanted) {
+  if (phase_ != phase::requested) return EINVAL;
+  rdma_conn_param terms{};
+  terms.responder_resources = requested_responder_resources;
+  terms.initiator_depth = requested_initiator_depth;
+  terms.rnr_retry_count = 7;
+  if (wanted != nullptr) terms = *wanted;
+  own_qpn_ = qp != nullptr ? qp->qp_num : terms.qp_num;
+  agent_.show_life(own_, static_cast<std::uint16_t>(number_ >> 16U));
+  if (is_datagram()) {
+    auto message = message_of(cm_kind::sidr_reply);
+    if (const int failure =
+            put_private_data(message, terms.private_data, terms.private_data_len, false))
+      return failure;
+    message.qpn = own_qpn_;
+    message.qkey = RDMA_UDP_QKEY;
+    if (const int failure = send(message); failure != 0 && failure != ECONNREFUSED) return failure;
+    repeated_ = message;  // for requests that are repeated
+    phase_ = phase::established;
+    return 0;
+  }
+  auto message = message_of(cm_kind::reply);
+  if (const int failure =
+          put_private_data(message, terms.private_data, terms.private_data_len, false))
+    return failure;
+  responder_resources_ = terms.responder_resources;
+  initiator_depth_ = terms.initiator_depth;
+  if (const int failure = make_ready()) return failure;
+  message.qpn = own_qpn_;
+  message.starting_psn = own_psn_;
+  message.responder_resources = responder_resources_;
+  message.initiator_depth = initiator_depth_;
+  message.target_ack_delay = 15;
+  message.flow_control = terms.flow_control != 0;
+  message.rnr_retry_count = std::min<std::uint8_t>(terms.rnr_retry_count, 7);
+  message.srq = qp != nullptr ? qp->srq != nullptr : terms.srq != 0;
+  message.ca_guid = agent_.ca_guid();
+  if (const int failure = send_repeatedly(message)) return failure;
+  phase_ = phase::accepted;
+  watch_peer();
+  return 0;
+}
+
+int identifier::reject(std::span<const std::byte> private_data, wire::reject_reason reason) {
+  if (phase_ != phase::requested) return EINVAL;
+  auto message = message_of(is_datagram() ? cm_kind::sidr_reply : cm_kind::rejection);
+  if (const int failure =
+          put_private_data(message, private_data.data(), private_data.size(), false))
+    return failure;
+  message.reason = static_cast<std::uint16_t>(reason);
+  message.status = wire::sidr_status::rejected;
+  phase_ = phase::closed;
+  const int failure = send(message);
+  return failure == ECONNREFUSED ? 0 : failure;
+}
+
+int identifier::data_has_come() {
+  if (phase_ != phase::accepted) return phase_ == phase::established ? 0 : EINVAL;
+  stop_repeating();
+  phase_ = phase::established;
+  raise(RDMA_CM_EVENT_ESTABLISHED);
+  return 0;
+}
+
+// --- the end ---------------------------------------------------------------------------------
+
+int identifier::disconnect() {
+  switch (phase_) {
+    case phase::established:
+    case phase::accepted:
+    case phase::replied:
+      if (is_datagram()) return EINVAL;
+      queue_pair_fails();
+      stop_repeating();
+      phase_ = phase::disconnecting;
+      return send_repeatedly(message_of(cm_kind::disconnect_request));
+    case phase::disconnected: {
+      queue_pair_fails();
+      const int failure = send(message_of(cm_kind::disconnect_reply));
+      enter_timewait();
+      return failure == ECONNREFUSED ? 0 : failure;
+    }
+    case phase::disconnecting:
+    case phase::timewait:
+    case phase::closed:
+      queue_pair_fails();
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+void identifier::on_disconnect_request(const wire::cm_message& message) {
+  switch (phase_) {
+    case phase::established:
+    case phase::accepted:
+    case phase::replied:
+    case phase::disconnecting:  // both at once
+      stop_repeating();
+      agent_.unwatch_neighbour(*this);
+      transaction_ = message.transaction;
+      phase_ = phase::disconnected;
+      raise(RDMA_CM_EVENT_DISCONNECTED);
+      return;
+    case phase::timewait:
+    case phase::closed:
+      transaction_ = message.transaction;
+      static_cast<void>(send(message_of(cm_kind::disconnect_reply)));
+      return;
+    default:
+      return;
+  }
+}
+
+void identifier::on_message(const engine::management_datagram& datagram) {
+  const auto& message = datagram.message;
+  if (datagram.source != peer_) return;
+  switch (message.kind) {
+    case cm_kind::reply:
+      on_reply(message);
+      return;
+    case cm_kind::rejection:
+      on_rejection(message);
+      return;
+    case cm_kind::receipt:
+      if (!repeated_) return;
+      agent_.set_timer(*this, engine::clock::now() + time_of(message.service_timeout));
+      return;
+    case cm_kind::ready:
+      static_cast<void>(data_has_come());
+      return;
+    case cm_kind::disconnect_request:
+      on_disconnect_request(message);
+      return;
+    case cm_kind::disconnect_reply:
+      if (phase_ != phase::disconnecting) return;
+      enter_timewait();
+      raise(RDMA_CM_EVENT_DISCONNECTED);
+      return;
+    case cm_kind::sidr_reply:
+      on_sidr_reply(message);
+      return;
+    default:
+      return;
+  }
+}
+
+// --- what the user sees ----------------------------------------------------------------------
+
+void identifier::prepare(cm_event& news) {
+  auto& who = of(news.id);
+  if (news.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    ++news.owner->backlog_left_;
+  } else if (news.event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+    who.on_response_seen(news);
+  }
+}
+
+void identifier::on_response_seen(cm_event& news) {
+  if (qp == nullptr || phase_ != phase::replied) return;  // its user calls rdma_establish
+  if (const int failure = make_ready()) {
+    news.event = RDMA_CM_EVENT_CONNECT_ERROR;
+    news.status = -failure;
+    auto message = message_of(cm_kind::rejection);
+    message.answered = wire::cm_answered::reply;
+    message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);
+    static_cast<void>(send(message));
+    phase_ = phase::closed;
+    return;
+  }
+  news.event = RDMA_CM_EVENT_ESTABLISHED;
+  static_cast<void>(establish());
+}
+
+int identifier::make_ready() const {
+  if (qp == nullptr) return 0;
+  for (const auto state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = state;
+    int mask = 0;
+    if (const int failure = describe(attributes, mask)) return failure;
+    if (const int failure = verbs::modify_qp(qp, &attributes, mask)) return failure;
+  }
+  return 0;
+}
+
+int identifier::describe(ibv_qp_attr& attributes, int& mask) const {
+  if (device_ == nullptr) return EINVAL;
+  const auto index = device_->gid_index_of(own_);
+  if (!index) return EADDRNOTAVAIL;
+  const auto state = attributes.qp_state;
+  attributes = {};
+  attributes.qp_state = state;
+  mask = IBV_QP_STATE;
+  switch (state) {
+    case IBV_QPS_INIT:
+      attributes.port_num = 1;
+      mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+      if (is_datagram()) {
+        attributes.qkey = RDMA_UDP_QKEY;
+        mask |= IBV_QP_QKEY;
+      } else {
+        attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+        mask |= IBV_QP_ACCESS_FLAGS;
+      }
+      return 0;
+    case IBV_QPS_RTR:
+      if (is_datagram()) return 0;
+      if (peer_qpn_ == 0) return EINVAL;
+      attributes.path_mtu = mtu_;
+      attributes.dest_qp_num = peer_qpn_;
+      attributes.rq_psn = own_psn_;
+      attributes.max_dest_rd_atomic = responder_resources_;
+      attributes.ah_attr.is_global = 1;
+      attributes.ah_attr.port_num = 1;
+      std::memcpy(attributes.ah_attr.grh.dgid.raw, peer_.raw.data(), peer_.raw.size());
+      attributes.ah_attr.grh.sgid_index = *index;
+      attributes.ah_attr.grh.hop_limit = 64;
+      attributes.ah_attr.grh.traffic_class = type_of_service_;
+      mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+      return 0;
+    case IBV_QPS_RTS:
+      mask |= IBV_QP_SQ_PSN;
+      if (is_datagram()) return 0;
+      attributes.sq_psn = peer_psn_;
+      attributes.timeout = acknowledge_timeout();
+      attributes.retry_cnt = retry_count_;
+      attributes.rnr_retry = rnr_retry_count_;
+      attributes.max_rd_atomic = initiator_depth_;
+      mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+}  // namespace softverbs::cm

@@ -1,0 +1,333 @@
+// Addresses, options, events and groups of an identifier; what it says to its peer is in
+// connection.cpp.
+#include <cm/identifier.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include <engine/station.hpp>
+#include <net/netdev.hpp>
+#include <netinet/in.h>
+#include <verbs/soft_verbs.hpp>
+
+namespace softverbs::cm {
+namespace {
+
+std::uint16_t port_of(const sockaddr* address) {
+  const auto* const ipv4 = reinterpret_cast<const sockaddr_in*>(address);
+  const auto* const ipv6 = reinterpret_cast<const sockaddr_in6*>(address);
+  return ntohs(address->sa_family == AF_INET ? ipv4->sin_port : ipv6->sin6_port);
+}
+
+unsigned scope_of(const sockaddr* address) {
+  return address->sa_family == AF_INET6
+             ? reinterpret_cast<const sockaddr_in6*>(address)->sin6_scope_id
+             : 0;
+}
+
+bool is_ip(const sockaddr* address) {
+  return address->sa_family == AF_INET || address->sa_family == AF_INET6;
+}
+
+bool is_every(const net::address& address) {
+  return address == engine::every_address(true) || address == engine::every_address(false);
+}
+
+ibv_gid gid_of(const net::address& address) {
+  ibv_gid gid{};
+  std::memcpy(gid.raw, address.raw.data(), sizeof gid.raw);
+  return gid;
+}
+
+/// Only to be told to the user: nothing is reserved by it.
+std::uint16_t some_port() {
+  static std::atomic<std::uint16_t> next = 0;
+  return static_cast<std::uint16_t>(32768 + next++ % 28000);
+}
+
+}  // namespace
+
+identifier::identifier(agent& owner, event_channel& events, void* user_context,
+                       rdma_port_space space, ibv_qp_type type)
+    : rdma_cm_id{}, agent_(owner), events_(&events) {
+  channel = &events;
+  context = user_context;
+  ps = space;
+  qp_type = type;
+}
+
+identifier::~identifier() { retire(); }
+
+void identifier::retire() {
+  if (retired_) return;
+  retired_ = true;
+  if (phase_ == phase::requested) {
+    static_cast<void>(reject({}, wire::reject_reason::consumer));
+  } else if (phase_ == phase::established || phase_ == phase::replied) {
+    if (!is_datagram()) static_cast<void>(send(message_of(wire::cm_kind::disconnect_request)));
+  } else if (phase_ == phase::disconnected) {
+    static_cast<void>(send(message_of(wire::cm_kind::disconnect_reply)));
+  } else if (phase_ == phase::connecting && !is_datagram()) {
+    auto message = message_of(wire::cm_kind::rejection);
+    message.reason = static_cast<std::uint16_t>(wire::reject_reason::timeout);
+    static_cast<void>(send(message));
+  } else if (phase_ == phase::accepted) {
+    auto message = message_of(wire::cm_kind::rejection);
+    message.answered = wire::cm_answered::reply;
+    message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);
+    static_cast<void>(send(message));
+  }
+  agent_.forget(*this);
+  if (number_ != 0) agent_.leave(number_);
+  if (request_) agent_.forget_request(*request_);
+  if (reservation_ != nullptr) agent_.stop_listening(*reservation_);
+}
+
+// --- events ----------------------------------------------------------------------------------
+
+cm_event& identifier::make_event(rdma_cm_event_type type, int status) {
+  auto* const news = new cm_event;
+  news->id = this;
+  news->event = type;
+  news->status = status;
+  news->owner = this;
+  return *news;
+}
+
+void identifier::raise(cm_event& news) {
+  news.owner->account.raised();
+  events_->events.push(&news);
+}
+
+void identifier::migrate_to(event_channel& other) {
+  // What has not been taken yet moves with it.
+  std::vector<cm_event*> moved;
+  static_cast<void>(events_->events.remove_if([&](cm_event* news) {
+    if (news->owner != this) return false;
+    moved.push_back(news);
+    return true;
+  }));
+  events_ = &other;
+  channel = &other;
+  for (auto* news : moved) other.events.push(news);
+}
+
+// --- addresses -------------------------------------------------------------------------------
+
+void identifier::set_addresses() {
+  auto& addresses = route.addr;
+  const unsigned scope = device_ != nullptr ? device_->place->device().index : scope_;
+  if (phase_ != phase::idle) {
+    sockaddr_storage name{};
+    static_cast<void>(own_.to_sockaddr(port_, scope, name));
+    addresses.src_storage = name;
+  }
+  if (peer_ != net::address{}) {
+    sockaddr_storage name{};
+    static_cast<void>(peer_.to_sockaddr(peer_port_, scope, name));
+    addresses.dst_storage = name;
+  }
+  if (device_ == nullptr) return;
+  addresses.addr.ibaddr.sgid = gid_of(own_);
+  addresses.addr.ibaddr.dgid = gid_of(peer_);
+  addresses.addr.ibaddr.pkey = 0xffff;
+}
+
+int identifier::use_address(const net::address& own) {
+  auto* const found = device_with(own);
+  if (found == nullptr) return ENODEV;
+  device_ = found;
+  verbs = found->verbs;
+  port_num = 1;
+  if (pd == nullptr) pd = found->pd;
+  own_ = own;
+  mtu_ = found->mtu();
+  return 0;
+}
+
+int identifier::reserve_port() {
+  reservation_ = port_reservation::take(
+      {.space = ps, .own = own_, .port = port_, .one_family_only = one_family_only_});
+  if (reservation_ == nullptr) return errno;
+  port_ = reservation_->port();
+  return 0;
+}
+
+int identifier::bind(const sockaddr* wanted) {
+  if (!is_ip(wanted)) return EAFNOSUPPORT;
+  if (phase_ != phase::idle) return EINVAL;
+  const auto address = net::address::from_sockaddr(wanted);
+  own_ = address;
+  port_ = port_of(wanted);
+  scope_ = scope_of(wanted);
+  if (!is_every(address)) {
+    if (const int failure = use_address(address)) return failure;
+  }
+  const int failure = reserve_port();
+  // Who wants to share the port has to have it when it listens, not before.
+  if (failure != 0 && (failure != EADDRINUSE || !reuse_address_)) return failure;
+  phase_ = phase::bound;
+  set_addresses();
+  return 0;
+}
+
+int identifier::listen(int backlog) {
+  if (phase_ == phase::idle) {
+    sockaddr_in every{};
+    every.sin_family = AF_INET;
+    if (const int failure = bind(reinterpret_cast<const sockaddr*>(&every))) return failure;
+  }
+  if (phase_ != phase::bound) return EINVAL;
+  if (reservation_ == nullptr) {
+    if (const int failure = reserve_port()) return failure;
+  }
+  constexpr int most = 1024;
+  backlog_left_ = backlog <= 0 || backlog > most ? most : backlog;
+  phase_ = phase::listening;
+  agent_.listen(*reservation_, *this);
+  // Requests from other hosts come through the well-known port.
+  for (auto* const each : local_devices()) {
+    if (device_ == nullptr || each == device_) each->place->open_well_known_ports();
+  }
+  return 0;
+}
+
+int identifier::resolve_address(const sockaddr* source, const sockaddr* destination) {
+  if (!is_ip(destination)) return EAFNOSUPPORT;
+  if (phase_ == phase::idle && source != nullptr && source->sa_family != AF_UNSPEC) {
+    if (const int failure = bind(source)) return failure;
+  }
+  if (phase_ != phase::idle && phase_ != phase::bound) return EINVAL;
+  peer_ = net::address::from_sockaddr(destination);
+  peer_port_ = port_of(destination);
+  if (scope_ == 0) scope_ = scope_of(destination);
+  if (phase_ == phase::idle) {
+    own_ = engine::every_address(peer_.is_ipv4());
+    port_ = some_port();
+    phase_ = phase::bound;
+  }
+  if (is_every(peer_)) {  // as with sockets: this host
+    peer_ = device_ != nullptr ? own_ : net::address{};
+    if (device_ == nullptr) {
+      peer_.raw[15] = 1;
+      if (own_.is_ipv4())
+        peer_ = engine::every_address(true), peer_.raw[12] = 127, peer_.raw[15] = 1;
+    }
+  }
+  int failure = 0;
+  if (device_ == nullptr) {
+    const auto from = source_towards(peer_, scope_);
+    failure = from ? use_address(*from) : errno;
+  } else if (own_.is_ipv4() != peer_.is_ipv4()) {
+    return EINVAL;
+  }
+  if (failure == 0) phase_ = phase::address_resolved;
+  set_addresses();
+  raise(failure == 0 ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR, -failure);
+  return 0;
+}
+
+int identifier::resolve_route() {
+  if (phase_ != phase::address_resolved) return EINVAL;
+  path_ = {};
+  path_.dgid = gid_of(peer_);
+  path_.sgid = gid_of(own_);
+  path_.hop_limit = 64;
+  path_.reversible = 1;
+  path_.numb_path = 1;
+  path_.pkey = 0xffff;
+  path_.mtu_selector = 2;  // exactly
+  path_.mtu = static_cast<std::uint8_t>(mtu_);
+  path_.rate_selector = 2;
+  path_.packet_life_time_selector = 2;
+  path_.packet_life_time = static_cast<std::uint8_t>(acknowledge_timeout() - 1);
+  route.path_rec = &path_;
+  route.num_paths = 1;
+  phase_ = phase::route_resolved;
+  raise(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return 0;
+}
+
+int identifier::set_option(int level, int option, std::span<const std::byte> value) {
+  int number = 0;
+  const auto is_int = [&] {
+    if (value.size() != sizeof number) return false;
+    std::memcpy(&number, value.data(), sizeof number);
+    return true;
+  };
+  if (level == RDMA_OPTION_ID) {
+    switch (option) {
+      case RDMA_OPTION_ID_TOS:
+        if (value.size() != 1) return EINVAL;
+        type_of_service_ = std::to_integer<std::uint8_t>(value.front());
+        return 0;
+      case RDMA_OPTION_ID_REUSEADDR:
+        if (!is_int()) return EINVAL;
+        if (phase_ != phase::idle && number == 0) return EINVAL;
+        reuse_address_ = number != 0;
+        return 0;
+      case RDMA_OPTION_ID_AFONLY:
+        if (!is_int()) return EINVAL;
+        if (phase_ != phase::idle) return EINVAL;
+        one_family_only_ = number != 0;
+        return 0;
+      case RDMA_OPTION_ID_ACK_TIMEOUT:
+        if (value.size() != 1) return EINVAL;
+        if (is_datagram()) return EINVAL;
+        acknowledge_timeout_ = std::to_integer<std::uint8_t>(value.front()) & 0x1f;
+        return 0;
+      default:
+        return ENOSYS;
+    }
+  }
+  return ENOSYS;
+}
+
+// --- groups ----------------------------------------------------------------------------------
+
+int identifier::join(const sockaddr* group_address, void* group_context) {
+  if (!is_ip(group_address) || device_ == nullptr) return EINVAL;
+  const auto address = net::address::from_sockaddr(group_address);
+  const auto index = device_->gid_index_of(own_);
+  if (!index || address.is_ipv4() != own_.is_ipv4()) return EINVAL;
+  if (std::ranges::find(groups_, address, &group::address) != groups_.end()) return EADDRINUSE;
+  group joined{.address = address, .context = group_context};
+  int failure = 0;
+  if (qp != nullptr && is_datagram() && address.is_multicast()) {
+    const auto gid = gid_of(address);
+    failure = verbs::attach_mcast(qp, &gid, 0);
+    joined.attached = failure == 0;
+  } else if (!address.is_multicast()) {
+    failure = EINVAL;
+  }
+  auto& news = make_event(
+      failure == 0 ? RDMA_CM_EVENT_MULTICAST_JOIN : RDMA_CM_EVENT_MULTICAST_ERROR, -failure);
+  auto& told = news.param.ud;
+  told.private_data = group_context;
+  told.qp_num = wire::multicast_qpn;
+  told.qkey = RDMA_UDP_QKEY;
+  told.ah_attr.is_global = 1;
+  told.ah_attr.port_num = 1;
+  told.ah_attr.grh.dgid = gid_of(address);
+  told.ah_attr.grh.sgid_index = *index;
+  told.ah_attr.grh.hop_limit = 1;
+  if (failure == 0) groups_.push_back(joined);
+  raise(news);
+  return 0;
+}
+
+int identifier::leave(const sockaddr* group_address) {
+  const auto address = net::address::from_sockaddr(group_address);
+  const auto found = std::ranges::find(groups_, address, &group::address);
+  if (found == groups_.end()) return EADDRNOTAVAIL;
+  if (found->attached && qp != nullptr) {
+    const auto gid = gid_of(address);
+    static_cast<void>(verbs::detach_mcast(qp, &gid, 0));
+  }
+  groups_.erase(found);
+  return 0;
+}
+
+}  // namespace softverbs::cm

@@ -1,0 +1,109 @@
+#include <cm/local_device.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include <engine/device_context.hpp>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <verbs/soft_verbs.hpp>
+
+namespace softverbs::cm {
+namespace {
+
+/// Never destroyed, and anew in a child.
+struct opened_devices {
+  std::mutex mutex;
+  unsigned generation = 0;
+  std::map<std::string, std::unique_ptr<local_device>> by_name;
+};
+
+opened_devices& opened() {
+  static auto* const all = new opened_devices;
+  return *all;
+}
+
+std::unique_ptr<local_device> open(ibv_device* device) {
+  auto made = std::make_unique<local_device>();
+  made->verbs = verbs::open_device(device);
+  if (made->verbs == nullptr) return nullptr;
+  made->pd = verbs::alloc_pd(made->verbs);
+  ibv_xrcd_init_attr unshared{};
+  unshared.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  unshared.fd = -1;
+  made->xrc_domain = ibv_open_xrcd(made->verbs, &unshared);
+  made->place = engine::device_context::of(made->verbs).place.get();
+  if (made->pd == nullptr || made->xrc_domain == nullptr ||
+      verbs::query_device(made->verbs, &made->attributes) != 0)
+    return nullptr;
+  return made;
+}
+
+}  // namespace
+
+std::vector<local_device*> local_devices() {
+  auto& all = opened();
+  const std::lock_guard lock(all.mutex);
+  if (all.generation != engine::process_generation()) {
+    all.generation = engine::process_generation();
+    for (auto& [name, device] : all.by_name) static_cast<void>(device.release());
+    all.by_name.clear();
+  }
+  std::vector<local_device*> found;
+  int count = 0;
+  auto** const list = verbs::list_devices(&count);
+  for (int i = 0; i < count; ++i) {
+    auto& known = all.by_name[list[i]->name];
+    if (known == nullptr) known = open(list[i]);
+    if (known != nullptr) found.push_back(known.get());
+  }
+  verbs::free_devices(list);
+  if (found.empty()) errno = ENODEV;
+  return found;
+}
+
+local_device* device_with(const net::address& own) {
+  for (auto* const device : local_devices()) {
+    if (device->gid_index_of(own)) return device;
+  }
+  return nullptr;
+}
+
+std::optional<std::uint8_t> local_device::gid_index_of(const net::address& own) const {
+  const auto rows = net::gid_table(place->device());
+  // The row whose own GID it is, before one that only lends the address.
+  auto found = std::ranges::find(rows, own, &net::gid_row::gid);
+  if (found == rows.end() || !found->packets_carry) {
+    found = std::ranges::find_if(rows, [&](const auto& row) { return row.packets_carry == own; });
+  }
+  if (found == rows.end()) return std::nullopt;
+  return static_cast<std::uint8_t>(found - rows.begin());
+}
+
+ibv_mtu local_device::mtu() const {
+  ibv_port_attr port{};
+  return verbs::query_port(verbs, 1, &port) == 0 ? port.active_mtu : IBV_MTU_1024;
+}
+
+std::optional<net::address> source_towards(const net::address& destination, unsigned scope) {
+  sockaddr_storage name{};
+  socklen_t bytes = destination.to_sockaddr(1, scope, name);
+  const int fd = ::socket(name.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  std::optional<net::address> source;
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name), bytes) == 0) {
+    bytes = sizeof name;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &bytes) == 0)
+      source = net::address::from_sockaddr(reinterpret_cast<const sockaddr*>(&name));
+  }
+  const int failure = errno;
+  ::close(fd);
+  errno = failure;
+  return source;
+}
+
+}  // namespace softverbs::cm
