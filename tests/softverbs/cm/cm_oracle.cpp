@@ -10,16 +10,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +35,8 @@ using namespace cm_oracle;
 
 constexpr std::chrono::seconds limit{
     180};  // unanswered requests are repeated for more than a minute
+
+constexpr std::size_t at_once = 8;  // they mostly wait
 
 struct options {
   surroundings where;
@@ -72,9 +77,9 @@ options read_arguments(const std::vector<std::string>& words) {
 
 std::vector<scenario> all_scenarios() {
   std::vector<scenario> all;
-  for (const auto& group :
-       {binding(), listening(), resolving(), connecting(), refusing(), disconnecting(),
-        queue_pairs(), datagrams(), multicast(), channels_and_options(), blocking(), lookups()}) {
+  for (const auto& group : {unanswered(), binding(), listening(), resolving(), connecting(),
+                            refusing(), disconnecting(), queue_pairs(), datagrams(), multicast(),
+                            channels_and_options(), blocking(), lookups()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
@@ -123,6 +128,7 @@ json run_in_its_own_process(const scenario& which, const surroundings& where) {
   std::vector<std::string> words{"cm_oracle", "--here",         "--scenario", which.name,
                                  "--address", where.own.text(), "--address6", where.own6.text()};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
@@ -143,6 +149,30 @@ json run_in_its_own_process(const scenario& which, const surroundings& where) {
   return read.is_discarded() ? json("no recording: " + output) : read;
 }
 
+/// A line for each step, so that a recording can be read and compared as text.
+void print(const json& recording) {
+  const auto list = [](const auto& items, const char* open, const char* close, auto&& print_item) {
+    std::cout << open;
+    const char* separator = "\n";
+    for (const auto& item : items) {
+      std::cout << std::exchange(separator, ",\n");
+      print_item(item);
+    }
+    std::cout << '\n' << close;
+  };
+  list(recording.items(), "{", "}\n", [&](const auto& scenario) {
+    std::cout << json(scenario.key()) << ": ";
+    if (!scenario.value().is_object()) {
+      std::cout << scenario.value();
+      return;
+    }
+    list(scenario.value().items(), "{", "}", [&](const auto& side) {
+      std::cout << "  " << json(side.key()) << ": ";
+      list(side.value(), "[", "  ]", [](const json& step) { std::cout << "    " << step; });
+    });
+  });
+}
+
 int run(const options& wanted) {
   const auto scenarios = chosen(wanted);
   if (wanted.list) {
@@ -153,14 +183,23 @@ int run(const options& wanted) {
     std::cout << run_here(scenarios.at(0), wanted.where) << '\n';
     return 0;
   }
-  json recording = json::object();
-  for (const auto& each : scenarios) {
-    const auto began = std::chrono::steady_clock::now();
-    recording[each.name] = run_in_its_own_process(each, wanted.where);
-    const auto took = std::chrono::duration<double>(std::chrono::steady_clock::now() - began);
-    std::cerr << each.name << ": " << took.count() << " s\n";
+  std::vector<json> seen(scenarios.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (auto i = next++; i < scenarios.size(); i = next++) {
+      const auto began = std::chrono::steady_clock::now();
+      seen[i] = run_in_its_own_process(scenarios[i], wanted.where);
+      const auto took = std::chrono::duration<double>(std::chrono::steady_clock::now() - began);
+      std::cerr << std::string(scenarios[i].name) + ": " + std::to_string(took.count()) + " s\n";
+    }
+  };
+  {
+    std::array<std::jthread, at_once> workers;
+    for (auto& worker : workers) worker = std::jthread(work);
   }
-  std::cout << recording.dump(2) << '\n';
+  json recording = json::object();
+  for (std::size_t i = 0; i < seen.size(); ++i) recording[scenarios[i].name] = seen[i];
+  print(recording);
   return 0;
 }
 

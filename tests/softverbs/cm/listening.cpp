@@ -7,7 +7,7 @@ namespace {
 
 /// Somebody connects to a listener that is bound to `at`; it is not accepted.
 void reach(scene& where, const socket_address& at, const socket_address& from_outside,
-           bool family_only = false) {
+           bool family_only = false, bool reached = true) {
   conversation talk(where);
   auto* const listener = talk.passive.create("listener");
   if (family_only) talk.passive.set_flag(listener, RDMA_OPTION_ID_AFONLY);
@@ -17,11 +17,14 @@ void reach(scene& where, const socket_address& at, const socket_address& from_ou
   talk.resolve_to(from_outside.with_port(ntohs(rdma_get_src_port(listener))));
   auto said = parameters("hello");
   talk.active.connect(talk.client, &said);
-  if (auto* const server = talk.passive.next_request("server"); server != nullptr) {
-    talk.passive.look_at(server);
-    talk.passive.reject(server);
+  if (reached) {
+    if (auto* const server = talk.passive.next_request("server"); server != nullptr) {
+      talk.passive.look_at(server);
+      talk.passive.reject(server);
+    }
   }
   talk.active.next();
+  talk.passive.expect_silence();
 }
 
 void listen_specific(scene& where) { reach(where, where.own(), where.own()); }
@@ -32,13 +35,13 @@ void listen_wildcard_ipv6_reached_by_ipv4(scene& where) {
   reach(where, socket_address::parse("::"), where.own());
 }
 void listen_wildcard_ipv4_not_reached_by_ipv6(scene& where) {
-  reach(where, socket_address::parse("0.0.0.0"), where.own6());
+  reach(where, socket_address::parse("0.0.0.0"), where.own6(), false, false);
 }
 void listen_ipv6_only_reached_by_ipv6(scene& where) {
   reach(where, socket_address::parse("::"), where.own6(), true);
 }
 void listen_ipv6_only_not_reached_by_ipv4(scene& where) {
-  reach(where, socket_address::parse("::"), where.own(), true);
+  reach(where, socket_address::parse("::"), where.own(), true, false);
 }
 
 void listen_twice(scene& where) {
@@ -96,26 +99,10 @@ void listen_datagrams(scene& where) {
   only.bind(second, where.own(ntohs(rdma_get_src_port(id))));
 }
 
-/// Of two listeners, which one is asked?
-void listen_wildcard_and_specific(scene& where) {
-  conversation talk(where);
-  auto* const all = talk.passive.create("wildcard");
-  auto* const one = talk.passive.create("specific");
-  talk.passive.set_flag(all, RDMA_OPTION_ID_REUSEADDR);
-  talk.passive.set_flag(one, RDMA_OPTION_ID_REUSEADDR);
-  talk.passive.bind(all, socket_address::parse("0.0.0.0"));
-  talk.passive.bind(one, where.own(ntohs(rdma_get_src_port(all))));
-  talk.passive.listen(all);
-  talk.passive.listen(one);
-  talk.resolve_to(where.own(ntohs(rdma_get_src_port(all))));
-  talk.request();
-}
-
 /// Nothing is accepted: how many requests fit?
 void backlog_overflow(scene& where, int backlog, int requests) {
   conversation talk(where);
   talk.listen(backlog);
-  std::vector<rdma_cm_id*> clients;
   for (int i = 1; i <= requests; ++i) {
     auto* const client = talk.active.create("client " + std::to_string(i));
     talk.active.resolve_addr(client, talk.at);
@@ -140,7 +127,6 @@ void backlog_of_2(scene& where) { backlog_overflow(where, 2, 4); }
 void backlog_is_freed(scene& where) {
   conversation talk(where);
   talk.listen(1);
-  std::vector<rdma_cm_id*> servers;
   for (int i = 1; i <= 3; ++i) {
     auto* const client = talk.active.create("client " + std::to_string(i));
     talk.active.resolve_addr(client, talk.at);
@@ -152,6 +138,25 @@ void backlog_is_freed(scene& where) {
     talk.active.connect(client, &said);
     talk.passive.next_request("server " + std::to_string(i));
   }
+}
+
+/// A request for which there was no place is repeated, and then there may be one.
+void backlog_is_freed_later(scene& where) {
+  conversation talk(where);
+  talk.listen(1);
+  for (const auto* const label : {"first", "second"}) {
+    auto* const client = talk.active.create(label);
+    talk.active.resolve_addr(client, talk.at);
+    talk.active.next();
+    talk.active.resolve_route(client);
+    talk.active.next();
+    talk.active.create_qp(client);
+    auto said = parameters();
+    talk.active.connect(client, &said);
+    talk.active.expect_silence();
+  }
+  talk.passive.next_request("first server");
+  talk.passive.next_request("second server");
 }
 
 constexpr scenario scenarios[] = {
@@ -169,10 +174,10 @@ constexpr scenario scenarios[] = {
     {"listen_then_other_calls", listen_then_other_calls},
     {"listen_after_resolve", listen_after_resolve},
     {"listen_datagrams", listen_datagrams},
-    {"listen_wildcard_and_specific", listen_wildcard_and_specific},
     {"backlog_of_1", backlog_of_1},
     {"backlog_of_2", backlog_of_2},
     {"backlog_is_freed", backlog_is_freed},
+    {"backlog_is_freed_later", backlog_is_freed_later},
 };
 
 }  // namespace

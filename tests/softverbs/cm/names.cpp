@@ -93,6 +93,8 @@ constexpr auto qp_types = std::to_array<std::pair<int, const char*>>({
 }  // namespace
 
 std::string name_of_errno(int number) {
+  constexpr int not_supported = 524;  // the kernel's own ENOTSUPP, which programs were not to see
+  if (number == not_supported) return "ENOTSUPP";
   const char* const name = strerrorname_np(number);
   return name == nullptr ? std::to_string(number) : name;
 }

@@ -114,12 +114,11 @@ void resolve_addr_again_after_error(scene& where) {
 }
 
 void resolve_route_first(scene& where) {
+  // Of an identifier without a device librdmacm does not survive it.
   auto& only = where.add("only");
   auto* const id = only.create("id");
+  only.bind(id, where.own());
   only.resolve_route(id);
-  auto* const bound = only.create("bound");
-  only.bind(bound, where.own());
-  only.resolve_route(bound);
   only.expect_silence();
 }
 

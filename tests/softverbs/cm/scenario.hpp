@@ -12,6 +12,7 @@ struct scenario {
   void (*run)(scene& where);
 };
 
+std::span<const scenario> unanswered();
 std::span<const scenario> binding();
 std::span<const scenario> listening();
 std::span<const scenario> resolving();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
 namespace cm_oracle {
 
@@ -25,6 +26,13 @@ void scene::know_port(std::uint16_t port, const std::string& owner) {
 void scene::know_qp(std::uint32_t number, const std::string& owner) {
   const std::lock_guard lock(known_mutex_);
   qps_[number] = owner;
+}
+
+std::uint32_t scene::invent_qp(const std::string& owner) {
+  const auto process = static_cast<std::uint32_t>(getpid()) & 0x7ffffU;
+  const auto number = 0x800000U | process << 4U | invented_++;
+  know_qp(number, owner);
+  return number;
 }
 
 json scene::describe_port(std::uint16_t port) const {

@@ -46,6 +46,9 @@ class scene {
 
   void know_port(std::uint16_t port, const std::string& owner);
   void know_qp(std::uint32_t number, const std::string& owner);
+  /// A number for a queue pair that does not exist. Nobody else uses it: the peer remembers numbers
+  /// for a while, and refuses them.
+  std::uint32_t invent_qp(const std::string& owner);
 
   [[nodiscard]] json describe_port(std::uint16_t port) const;
   [[nodiscard]] json describe_qp(std::uint32_t number) const;
@@ -60,6 +63,7 @@ class scene {
   mutable std::mutex known_mutex_;  // the sides of blocking scenarios have a thread each
   std::map<std::uint16_t, std::string> ports_;
   std::map<std::uint32_t, std::string> qps_;
+  std::uint32_t invented_ = 0;
   std::deque<side> sides_;
 };
 

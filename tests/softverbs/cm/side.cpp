@@ -152,14 +152,15 @@ int side::notify(rdma_cm_id* id, ibv_event_type event) {
 }
 
 int side::migrate(rdma_cm_id* id, rdma_event_channel* to) {
-  const char* const where = to == nullptr ? "none" : to == channel_ ? "own" : "other";
+  const char* where = to == channel_ ? "own" : "other";
+  if (to == nullptr) where = "none";
   return call("rdma_migrate_id", id, [&] { return rdma_migrate_id(id, to); }, {{"channel", where}});
 }
 
-int side::set_option(rdma_cm_id* id, int level, int option, const void* value, std::size_t bytes) {
+int side::set_option(rdma_cm_id* id, int level, int name, const void* value, std::size_t bytes) {
   return call("rdma_set_option", id,
-              [&] { return rdma_set_option(id, level, option, const_cast<void*>(value), bytes); },
-              {{"level", level}, {"option", option}, {"value", hex(value, bytes)}});
+              [&] { return rdma_set_option(id, level, name, const_cast<void*>(value), bytes); },
+              {{"level", level}, {"option", name}, {"value", hex(value, bytes)}});
 }
 
 int side::set_flag(rdma_cm_id* id, int option, int value) {
@@ -230,10 +231,10 @@ void side::query_qp(const std::string& label, ibv_qp* qp) {
   if (result == 0) {
     // Before a queue pair has been given its attributes they are whatever the device likes.
     const bool connected = attributes.qp_state == IBV_QPS_RTR || attributes.qp_state == IBV_QPS_RTS;
-    const bool given = connected || attributes.qp_state == IBV_QPS_INIT;
-    const int known = connected ? wanted
-                      : given   ? wanted & (of_all | IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY)
-                                : static_cast<int>(IBV_QP_STATE);
+    int known = connected ? wanted : IBV_QP_STATE;
+    if (attributes.qp_state == IBV_QPS_INIT) {
+      known = wanted & (of_all | IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY);
+    }
     step.update(describe(attributes, known));
   }
   write(step);
@@ -330,6 +331,9 @@ void side::write_event(const rdma_cm_event& event) {
   if (event.listen_id != nullptr) step["listen_id"] = label_of(event.listen_id);
   const bool datagrams = event.id->ps == RDMA_PS_UDP || event.id->ps == RDMA_PS_IPOIB;
   auto parameters = datagrams ? describe(event.param.ud) : describe(event.param.conn);
+  // Most events have none.
+  const auto nothing = datagrams ? describe(rdma_ud_param{}) : describe(rdma_conn_param{});
+  if (parameters == nothing) parameters = json::object();
   // A join hands back the caller's pointer in the place of private data.
   if (event.event == RDMA_CM_EVENT_MULTICAST_JOIN || event.event == RDMA_CM_EVENT_MULTICAST_ERROR) {
     parameters["private_data"] =

@@ -60,7 +60,7 @@ class side {
   int disconnect(rdma_cm_id* id);
   int notify(rdma_cm_id* id, ibv_event_type event);
   int migrate(rdma_cm_id* id, rdma_event_channel* to);
-  int set_option(rdma_cm_id* id, int level, int option, const void* value, std::size_t bytes);
+  int set_option(rdma_cm_id* id, int level, int name, const void* value, std::size_t bytes);
   int set_flag(rdma_cm_id* id, int option, int value = 1);
   int join(rdma_cm_id* id, socket_address group, void* context = nullptr);
   int leave(rdma_cm_id* id, socket_address group);
@@ -91,7 +91,7 @@ class side {
 
   /// Writes down a call of any other function that returns a status.
   template <std::invocable F>
-  int call(const char* function, rdma_cm_id* on, F&& run, const json& details = json::object()) {
+  int call(const char* function, rdma_cm_id* on, F run, const json& details = json::object()) {
     errno = 0;
     const int result = run();
     write_call(function, on, result, errno, details);
