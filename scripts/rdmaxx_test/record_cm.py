@@ -32,7 +32,8 @@ def record(runs: int, kernel: str | None) -> list[Path]:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     script, log = FOLDER / "record.sh", FOLDER / "guest.log"
-    program = presets.directory(PRESET) / "tests" / PROGRAM
+    # A copy, because somebody may build while the guest runs, and would take it away from below.
+    program = shutil.copy(presets.directory(PRESET) / "tests" / PROGRAM, FOLDER)
     script.write_text(SCRIPT.format(runs=runs, program=program, out=FOLDER))
     status = guest.run(
         ["bash", script], FOLDER, log, timeout=runs * TIMEOUT, kernel=kernel, on_line=progress.moving

@@ -294,8 +294,7 @@ void side::look_at(rdma_cm_id* id) {
                     {"rate_selector", path.rate_selector},
                     {"rate", path.rate},
                     {"packet_life_time_selector", path.packet_life_time_selector},
-                    {"packet_life_time", path.packet_life_time},
-                    {"preference", path.preference}};
+                    {"packet_life_time", path.packet_life_time}};
   }
   write(seen);
 }
