@@ -1,5 +1,6 @@
-"""Runs a client and a server that meet at a TCP port of this machine, as most RDMA programs do."""
+"""Runs a client and a server that meet at a port of this machine, as most RDMA programs do."""
 
+import ipaddress
 import socket
 import threading
 import time
@@ -26,13 +27,15 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def run(sides: Sides, port: int, logs: Path, environment: Mapping[str, str], timeout: float) -> str:
+def run(
+    sides: Sides, server_is_ready: Callable[[], bool], logs: Path, environment: Mapping[str, str], timeout: float
+) -> str:
     """Returns what went wrong, with the output of all sides; nothing if all exited with 0."""
     server = _Side("server", sides.server, logs, environment, timeout)
     server.start()
-    if not _wait(lambda: is_listening(port) or server.has_ended, timeout) or server.has_ended:
+    if not _wait(lambda: server_is_ready() or server.has_ended, timeout) or server.has_ended:
         server.stop()
-        return _verdict([server], f"the server never listened on port {port}")
+        return _verdict([server], "the server never listened")
     clients = [
         _Side(f"client {number}", command, logs, environment, timeout)
         for number, command in enumerate(sides.clients, 1)
@@ -49,6 +52,17 @@ def run(sides: Sides, port: int, logs: Path, environment: Mapping[str, str], tim
 
 def is_listening(port: int) -> bool:
     return any(_has_listener(Path(f"/proc/net/{table}").read_text(), port) for table in ("tcp", "tcp6"))
+
+
+def is_member_of(group: str, port: int) -> bool:
+    """Whether somebody has bound the port of that multicast group."""
+    number = int.from_bytes(ipaddress.IPv4Address(group).packed, "little")
+    return f" {number:08X}:{port:04X} " in Path("/proc/net/udp").read_text()
+
+
+def offers_service(port_space: int, port: int) -> bool:
+    """Whether a softverbs process listens there with its connection manager."""
+    return f"@softverbs/service/{port_space << 16 | port:x}/" in Path("/proc/net/unix").read_text()
 
 
 def _has_listener(table: str, port: int) -> bool:

@@ -138,7 +138,9 @@ def _two_processes() -> list[str]:
     file = _new_file("two-processes.pcap")
     port = two_sides.free_port()
     meeting = programs.Meeting("ib_write_bw -s 10000 -n 20")
-    problem = two_sides.run(meeting.sides(port), port, FOLDER, _environment(file), TIMEOUT)
+    problem = two_sides.run(
+        meeting.sides(port), lambda: two_sides.is_listening(port), FOLDER, _environment(file), TIMEOUT
+    )
     if problem:
         raise RecordingFailure(problem)
     packets = roce_capture.read(file)

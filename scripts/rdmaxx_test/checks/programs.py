@@ -114,6 +114,66 @@ class Meeting:
         )
 
 
+# They connect by librdmacm. {port} is where they meet.
+TCP, UDP, IB = 0x106, 0x111, 0x13F  # port spaces
+GROUP = "239.47.91.1"
+
+
+@dataclass(frozen=True)
+class Connection:
+    server: str
+    client: str
+    port_space: int = TCP
+    fixed_port: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.client.replace(" -p {port}", "").strip()
+
+    def sides(self, port: int) -> two_sides.Sides:
+        server, client = (shlex.split(command.format(port=port)) for command in (self.server, self.client))
+        return two_sides.Sides(server=server, clients=[client])
+
+    def is_ready(self, port: int) -> bool:
+        if self.server.startswith("mckey"):
+            return two_sides.is_member_of(GROUP, ROCE_PORT)
+        return two_sides.offers_service(self.port_space, self.fixed_port or port)
+
+
+def _connecting_perftest(command: str) -> Connection:
+    common = f"{command} -R -F -p {{port}}"
+    return Connection(common, f"{common} 127.0.0.1")
+
+
+ROCE_PORT = 4791
+UDADDY_PORT = 7174  # it has no other
+CONNECTIONS = [
+    *(
+        Connection(f"rping -s -a {address} -p {{port}} {options}", f"rping -c -a {address} -p {{port}} {options}")
+        for address in ("127.0.0.1", "::1")
+        for options in ("-V -C 10", "-V -S 65000 -C 5")
+    ),
+    Connection("rping -s -p {port} -V -C 10", "rping -c -a 127.0.0.1 -p {port} -V -C 10"),
+    *(
+        Connection(f"ucmatose -b {address} -p {{port}} {options}", f"ucmatose -s {address} -p {{port}} {options}")
+        for address, options in (("127.0.0.1", ""), ("127.0.0.1", "-c 20 -C 5 -S 5000"), ("::1", "-c 3"))
+    ),
+    *(
+        Connection(f"udaddy -b {address} {options}", f"udaddy -s {address} {options}", UDP, UDADDY_PORT)
+        for address, options in (("127.0.0.1", ""), ("127.0.0.1", "-c 20 -C 5 -S 1000"), ("::1", ""))
+    ),
+    Connection("rdma_server -p {port}", "rdma_client -s 127.0.0.1 -p {port}"),
+    Connection("rdma_xserver -c r -p {port}", "rdma_xclient -s 127.0.0.1 -c r -p {port}"),
+    Connection("rdma_xserver -c x -p {port}", "rdma_xclient -s 127.0.0.1 -c x -p {port}", IB),
+    Connection(f"mckey -b 127.0.0.1 -m {GROUP}", f"mckey -b 127.0.0.1 -m {GROUP} -s", UDP),
+    *(
+        _connecting_perftest(f"ib_{test} {FEW}")
+        for test in ("send_bw", "send_lat", "write_bw", "write_lat", "read_bw", "read_lat", "atomic_bw", "atomic_lat")
+    ),
+    _connecting_perftest(f"ib_send_bw -q 4 {FEW}"),
+    _connecting_perftest(f"ib_send_bw {SIZES}"),
+]
+
 MEETINGS = [
     *map(Meeting, PINGPONGS),
     Meeting("ibv_xsrq_pingpong", clients=2, only_server="-c 2"),
@@ -136,6 +196,10 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         if wanted(meeting.name):
             progress.moving(f"programs: {meeting.name}")
             yield Finding(meeting.name, _meet(meeting))
+    for connection in CONNECTIONS:
+        if wanted(connection.name):
+            progress.moving(f"programs: {connection.name}")
+            yield Finding(connection.name, _connect(connection))
 
 
 def environment() -> dict[str, str]:
@@ -155,4 +219,9 @@ def _answer(command: str, parts: list[str]) -> str:
 
 def _meet(meeting: Meeting) -> str:
     port = two_sides.free_port()
-    return two_sides.run(meeting.sides(port), port, LOGS, environment(), TIMEOUT)
+    return two_sides.run(meeting.sides(port), lambda: two_sides.is_listening(port), LOGS, environment(), TIMEOUT)
+
+
+def _connect(connection: Connection) -> str:
+    port = two_sides.free_port()
+    return two_sides.run(connection.sides(port), lambda: connection.is_ready(port), LOGS, environment(), TIMEOUT)
