@@ -38,7 +38,7 @@ class Lane:
         return f"{self.name.translate(str.maketrans('/.', '-_'))}-{self.program}"
 
     def environment(self) -> dict[str, str]:
-        variables = dict(_SANITIZER_OPTIONS.get(self.preset, {}))
+        variables = environment(self.preset)
         if self.device:
             variables["RDMAXX_TEST_DEVICE"] = self.device
         if self.kernel or self.device == SOFT_DEVICE:
@@ -48,7 +48,7 @@ class Lane:
     def command(self, gtest_filter: str, results: Path) -> list[str]:
         # XML, not JSON: GoogleTest's JSON leaves out why a test was skipped.
         return [
-            *(_without_randomised_addresses() if self.preset == "tsan" else ()),
+            *prefix(self.preset),
             str(self.executable),
             "--gtest_color=no",
             f"--gtest_filter={gtest_filter}",
@@ -98,6 +98,16 @@ def _on_devices(devices: dict[str, str], kernel: str | None) -> list[Lane]:
     return plain + sanitized
 
 
+def environment(preset: str) -> dict[str, str]:
+    """What programs of the preset need."""
+    return dict(_SANITIZER_OPTIONS.get(preset, {}))
+
+
+def prefix(preset: str) -> tuple[str, ...]:
+    """The command that has to run them."""
+    return _without_randomised_addresses() if preset == "tsan" else ()
+
+
 _SANITIZER_OPTIONS = {
     "asan": {
         "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
@@ -112,8 +122,8 @@ _SANITIZER_OPTIONS = {
 @functools.cache
 def _without_randomised_addresses() -> tuple[str, ...]:
     """GCC's thread sanitizer does not start where the kernel randomises addresses by more than 28 bits."""
-    prefix = ("setarch", "--addr-no-randomize")
-    if not shutil.which(prefix[0]):
+    command = ("setarch", "--addr-no-randomize")
+    if not shutil.which(command[0]):
         return ()
-    permitted = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
-    return prefix if permitted else ()
+    permitted = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    return command if permitted else ()

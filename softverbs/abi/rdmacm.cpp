@@ -88,13 +88,17 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
   SOFT_OR_REAL(bind_addr, rdma_bind_addr, id, address);
 }
 
-// Nothing takes time here: the timeouts of addresses and routes have no meaning.
+// Nothing takes time here: the timeouts of addresses and routes have no meaning, only a form.
 int rdma_resolve_addr(rdma_cm_id* id, sockaddr* source, sockaddr* destination, int timeout_ms) {
   return is_soft() ? guarded([&] { return cm::resolve_addr(id, source, destination); })
                    : RDMAXX_REAL_CM(rdma_resolve_addr)(id, source, destination, timeout_ms);
 }
 
 int rdma_resolve_route(rdma_cm_id* id, int timeout_ms) {
+  if (is_soft() && timeout_ms == 0) {
+    errno = EINVAL;
+    return -1;
+  }
   return is_soft() ? guarded([&] { return cm::resolve_route(id); })
                    : RDMAXX_REAL_CM(rdma_resolve_route)(id, timeout_ms);
 }
@@ -129,9 +133,8 @@ int rdma_reject(rdma_cm_id* id, const void* private_data, std::uint8_t bytes) {
   SOFT_OR_REAL(reject, rdma_reject, id, private_data, bytes);
 }
 
-// Soft devices have no options to agree on beyond the specification.
 int rdma_reject_ece(rdma_cm_id* id, const void* private_data, std::uint8_t bytes) {
-  SOFT_OR_REAL(reject, rdma_reject_ece, id, private_data, bytes);
+  SOFT_OR_REAL(reject_ece, rdma_reject_ece, id, private_data, bytes);
 }
 
 int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
@@ -151,8 +154,11 @@ int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
 int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* group, void* context) {
   if (!is_soft()) return RDMAXX_REAL_CM(rdma_join_multicast_ex)(id, group, context);
   constexpr std::uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
-  if ((group->comp_mask & needed) != needed || group->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED ||
-      group->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) {
+  if (group->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  if ((group->comp_mask & needed) != needed || group->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) {
     errno = EINVAL;
     return -1;
   }
@@ -205,16 +211,11 @@ int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attributes) {
 void rdma_destroy_srq(rdma_cm_id* id) { SOFT_OR_REAL(destroy_srq, rdma_destroy_srq, id); }
 
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
-  if (!is_soft()) return RDMAXX_REAL_CM(rdma_set_local_ece)(id, ece);
-  if (ece != nullptr && ece->vendor_id == 0 && ece->options == 0) return 0;
-  errno = EOPNOTSUPP;
-  return -1;
+  SOFT_OR_REAL(set_local_ece, rdma_set_local_ece, id, ece);
 }
 
 int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* ece) {
-  if (!is_soft()) return RDMAXX_REAL_CM(rdma_get_remote_ece)(id, ece);
-  *ece = {};
-  return 0;
+  SOFT_OR_REAL(get_remote_ece, rdma_get_remote_ece, id, ece);
 }
 
 const char* rdma_event_str(rdma_cm_event_type event) {

@@ -3,11 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 
-#include <cm/local_device.hpp>
 #include <cm/soft_cm.hpp>
-#include <net/address.hpp>
 #include <netdb.h>
 
 namespace softverbs::cm {
@@ -31,14 +28,16 @@ void set(sockaddr*& place, socklen_t& place_bytes, const sockaddr* address, sock
 
 void settle_kind(rdma_addrinfo& info, const rdma_addrinfo* hints) {
   if (hints != nullptr) {
-    info.ai_flags = hints->ai_flags;
+    info.ai_flags = hints->ai_flags & RAI_PASSIVE;
     info.ai_qp_type = hints->ai_qp_type;
     info.ai_port_space = hints->ai_port_space;
   }
   if (info.ai_port_space == 0)
     info.ai_port_space = info.ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
   if (info.ai_qp_type == 0)
-    info.ai_qp_type = info.ai_port_space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+    info.ai_qp_type = info.ai_port_space == RDMA_PS_UDP || info.ai_port_space == RDMA_PS_IPOIB
+                          ? IBV_QPT_UD
+                          : IBV_QPT_RC;
 }
 
 }  // namespace
@@ -74,14 +73,6 @@ int getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hint
       set(made->ai_src_addr, made->ai_src_len, list->ai_addr, list->ai_addrlen);
     } else {
       set(made->ai_dst_addr, made->ai_dst_len, list->ai_addr, list->ai_addrlen);
-    }
-  }
-  if (!passive && made->ai_dst_addr != nullptr && made->ai_src_addr == nullptr) {
-    const auto source = source_towards(net::address::from_sockaddr(made->ai_dst_addr), 0);
-    if (source) {
-      sockaddr_storage name{};
-      const auto bytes = source->to_sockaddr(0, 0, name);
-      set(made->ai_src_addr, made->ai_src_len, reinterpret_cast<const sockaddr*>(&name), bytes);
     }
   }
   *found = made;

@@ -43,9 +43,7 @@ agent& agent::of_process() {
 }
 
 agent::agent()
-    : generation_(engine::process_generation()),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   std::random_device random;
   ca_guid_ = std::uint64_t{random()} << 32U | random();
   next_number_ = static_cast<std::uint16_t>(random());
@@ -234,6 +232,13 @@ void agent::handle(const engine::management_datagram& datagram) {
   const auto& message = datagram.message;
   if (message.kind == wire::cm_kind::request || message.kind == wire::cm_kind::sidr_request) {
     handle_request(datagram);
+    return;
+  }
+  // A request that is taken back, before its sender has learnt our number.
+  if (message.kind == wire::cm_kind::rejection && message.remote_id == 0) {
+    const auto found = requests_.find(
+        {.source = datagram.source, .ca_guid = wire::guid_in(message), .number = message.local_id});
+    if (found != requests_.end()) found->second->on_message(datagram);
     return;
   }
   const bool sidr = message.kind == wire::cm_kind::sidr_reply;

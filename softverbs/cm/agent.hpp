@@ -34,6 +34,10 @@ class agent {
   std::mutex mutex;
 
   /// The rest with the lock held.
+  void add(identifier& who) { all_.insert(&who); }
+  void remove(identifier& who) { all_.erase(&who); }
+  [[nodiscard]] const std::set<identifier*>& all() const noexcept { return all_; }
+
   /// Messages to the identifier name this number, whose upper half is the port of the process.
   [[nodiscard]] std::uint32_t enter(identifier& who, std::uint16_t port);
   void leave(std::uint32_t number);
@@ -82,8 +86,8 @@ class agent {
   [[nodiscard]] engine::time_point run_timers();
   void watch(int fd) const;
 
-  unsigned generation_;
-  std::uint64_t ca_guid_;
+  std::uint64_t ca_guid_ = 0;
+  std::set<identifier*> all_;
   int epoll_ = -1;
   int wake_fd_ = -1;
   std::unordered_map<std::uint32_t, identifier*> by_number_;

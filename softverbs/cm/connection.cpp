@@ -41,6 +41,11 @@ std::array<std::uint8_t, 16> bytes_of(const net::address& address) {
   return bytes;
 }
 
+/// The same in both directions, and never 0.
+std::uint32_t flow_label(std::uint32_t one, std::uint32_t other) {
+  return (((one * 31 + other * 31) ^ (one ^ other) >> 12U) & 0xfffffU) | 1U;
+}
+
 std::chrono::nanoseconds time_of(unsigned code) {
   return std::chrono::nanoseconds(std::int64_t{4096} << code);
 }
@@ -148,18 +153,13 @@ void identifier::on_timer(engine::time_point now) {
   repeated_.reset();
   switch (phase_) {
     case phase::connecting:
-      phase_ = phase::closed;
-      queue_pair_fails();
-      raise(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-      break;
     case phase::accepted:
       phase_ = phase::closed;
-      queue_pair_fails();
       raise(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
       break;
     case phase::disconnecting:
       enter_timewait();
-      raise(RDMA_CM_EVENT_DISCONNECTED);
+      raise(RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
       break;
     default:
       break;
@@ -167,7 +167,7 @@ void identifier::on_timer(engine::time_point now) {
 }
 
 void identifier::queue_pair_fails() const {
-  if (qp == nullptr || is_datagram()) return;
+  if (qp == nullptr) return;
   ibv_qp_attr wanted{};
   wanted.qp_state = IBV_QPS_ERR;
   static_cast<void>(verbs::modify_qp(qp, &wanted, IBV_QP_STATE));
@@ -214,6 +214,8 @@ int identifier::connect(const rdma_conn_param* wanted) {
   const auto management_port = device_->place->management_port();
   if (management_port == 0) return errno;
   rdma_conn_param terms{};
+  terms.responder_resources = static_cast<std::uint8_t>(device_->attributes.max_qp_rd_atom);
+  terms.initiator_depth = static_cast<std::uint8_t>(device_->attributes.max_qp_init_rd_atom);
   terms.retry_count = 7;
   terms.rnr_retry_count = 7;
   if (wanted != nullptr) terms = *wanted;
@@ -235,6 +237,8 @@ int identifier::connect(const rdma_conn_param* wanted) {
   path_timeout_ = acknowledge_timeout();
 
   message.transaction = transaction_;
+  message.vendor_id = local_ece.vendor_id;
+  message.vendor_options = local_ece.options;
   message.local_id = number_;
   message.service_id = service_;
   message.ca_guid = agent_.ca_guid();
@@ -259,6 +263,8 @@ int identifier::connect(const rdma_conn_param* wanted) {
   message.packet_rate = 13;
   message.traffic_class = type_of_service_;
   message.hop_limit = 64;
+  // As the kernel does: one more than what was chosen.
+  if (acknowledge_timeout_) ++path_timeout_;
   message.ack_timeout = path_timeout_;
   if (const int failure = send_repeatedly(message)) return failure;
   phase_ = phase::connecting;
@@ -293,6 +299,7 @@ void identifier::on_reply(const wire::cm_message& message) {
   if (phase_ != phase::connecting) return;
   stop_repeating();
   settle_connection(message);
+  remote_ece = {.vendor_id = message.vendor_id, .options = message.vendor_options, .comp_mask = 0};
   responder_resources_ = message.initiator_depth;
   initiator_depth_ = message.responder_resources;
   rnr_retry_count_ = message.rnr_retry_count;
@@ -311,10 +318,10 @@ int identifier::establish() {
 }
 
 void identifier::on_rejection(const wire::cm_message& message) {
+  if (phase_ == phase::requested) phase_ = phase::closed;  // the peer has lost its patience
   if (phase_ != phase::connecting && phase_ != phase::accepted && phase_ != phase::replied) return;
   stop_repeating();
   phase_ = phase::closed;
-  queue_pair_fails();
   auto& news = make_event(RDMA_CM_EVENT_REJECTED, message.reason);
   copy_private_data(news, message, 0);
   raise(news);
@@ -342,6 +349,7 @@ void identifier::on_sidr_reply(const wire::cm_message& message) {
   told.ah_attr.grh.sgid_index = device_->gid_index_of(own_).value_or(0);
   told.ah_attr.grh.hop_limit = 64;
   told.ah_attr.grh.traffic_class = type_of_service_;
+  told.ah_attr.grh.flow_label = flow_label(own_qpn_, message.qpn);
   raise(news);
 }
 
@@ -349,6 +357,8 @@ void identifier::on_sidr_reply(const wire::cm_message& message) {
 
 void identifier::on_request(const engine::management_datagram& datagram) {
   const auto& message = datagram.message;
+  // Too many that the user has not looked at: the peer will ask again.
+  if (backlog_left_ == 0) return;
   auto* const device = device_with(datagram.destination);
   if (device == nullptr) return;
   const auto management_port = device->place->management_port();
@@ -375,15 +385,18 @@ void identifier::on_request(const engine::management_datagram& datagram) {
   made->request_ = agent::request_key{
       .source = datagram.source, .ca_guid = message.ca_guid, .number = message.local_id};
   agent_.remember_request(*made->request_, *made);
+  made->remote_ece = {
+      .vendor_id = message.vendor_id, .options = message.vendor_options, .comp_mask = 0};
   if (!is_datagram()) {
+    made->responder_resources_ = message.initiator_depth;
+    made->initiator_depth_ = message.responder_resources;
     made->settle_connection(message);
     made->retry_count_ = message.retry_count;
     made->rnr_retry_count_ = message.rnr_retry_count;
     made->mtu_ = std::min(static_cast<ibv_mtu>(message.path_mtu), device->mtu());
   }
   made->set_addresses();
-  // Too many that the user has not looked at: as the kernel does, the peer is refused.
-  if (backlog_left_ == 0) return;
+  if (!is_datagram()) made->describe_path();
   --backlog_left_;
   auto& news = made->make_event(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
   news.listen_id = this;
@@ -412,7 +425,18 @@ void identifier::on_repeated_request() {
 }
 
 int identifier::accept(const rdma_conn_param* wanted) {
+  if (is_datagram() && phase_ == phase::closed) return 0;  // the peer does not wait any more
   if (phase_ != phase::requested) return EINVAL;
+  const int failure = try_to_accept(wanted);
+  if (failure != 0 && phase_ == phase::requested) {
+    // As the kernel does: a peer that cannot be accepted shall not wait.
+    queue_pair_fails();
+    static_cast<void>(reject({}, wire::reject_reason::consumer));
+  }
+  return failure;
+}
+
+int identifier::try_to_accept(const rdma_conn_param* wanted) {
   rdma_conn_param terms{};
   terms.responder_resources = requested_responder_resources;
   terms.initiator_depth = requested_initiator_depth;
@@ -427,7 +451,8 @@ int identifier::accept(const rdma_conn_param* wanted) {
       return failure;
     message.qpn = own_qpn_;
     message.qkey = RDMA_UDP_QKEY;
-    if (const int failure = send(message); failure != 0 && failure != ECONNREFUSED) return failure;
+    const int failure = send(message);
+    if (failure != 0 && failure != ECONNREFUSED) return failure;
     repeated_ = message;  // for requests that are repeated
     phase_ = phase::established;
     return 0;
@@ -448,6 +473,8 @@ int identifier::accept(const rdma_conn_param* wanted) {
   message.rnr_retry_count = std::min<std::uint8_t>(terms.rnr_retry_count, 7);
   message.srq = qp != nullptr ? qp->srq != nullptr : terms.srq != 0;
   message.ca_guid = agent_.ca_guid();
+  message.vendor_id = local_ece.vendor_id;
+  message.vendor_options = local_ece.options;
   if (const int failure = send_repeatedly(message)) return failure;
   phase_ = phase::accepted;
   watch_peer();
@@ -455,12 +482,13 @@ int identifier::accept(const rdma_conn_param* wanted) {
 }
 
 int identifier::reject(std::span<const std::byte> private_data, wire::reject_reason reason) {
-  if (phase_ != phase::requested) return EINVAL;
+  if (phase_ != phase::requested && phase_ != phase::replied) return EINVAL;
   auto message = message_of(is_datagram() ? cm_kind::sidr_reply : cm_kind::rejection);
   if (const int failure =
           put_private_data(message, private_data.data(), private_data.size(), false))
     return failure;
   message.reason = static_cast<std::uint16_t>(reason);
+  if (phase_ == phase::replied) message.answered = wire::cm_answered::reply;
   message.status = wire::sidr_status::rejected;
   phase_ = phase::closed;
   const int failure = send(message);
@@ -468,7 +496,7 @@ int identifier::reject(std::span<const std::byte> private_data, wire::reject_rea
 }
 
 int identifier::data_has_come() {
-  if (phase_ != phase::accepted) return phase_ == phase::established ? 0 : EINVAL;
+  if (phase_ != phase::accepted) return phase_ == phase::established ? EISCONN : EINVAL;
   stop_repeating();
   phase_ = phase::established;
   raise(RDMA_CM_EVENT_ESTABLISHED);
@@ -480,10 +508,8 @@ int identifier::data_has_come() {
 int identifier::disconnect() {
   switch (phase_) {
     case phase::established:
-    case phase::accepted:
-    case phase::replied:
-      if (is_datagram()) return EINVAL;
       queue_pair_fails();
+      if (is_datagram()) return 0;
       stop_repeating();
       phase_ = phase::disconnecting;
       return send_repeatedly(message_of(cm_kind::disconnect_request));
@@ -493,13 +519,15 @@ int identifier::disconnect() {
       enter_timewait();
       return failure == ECONNREFUSED ? 0 : failure;
     }
-    case phase::disconnecting:
-    case phase::timewait:
-    case phase::closed:
+    case phase::idle:
+    case phase::bound:
+    case phase::address_resolved:
+    case phase::route_resolved:
+      queue_pair_fails();
+      return EINVAL;
+    default:
       queue_pair_fails();
       return 0;
-    default:
-      return EINVAL;
   }
 }
 
@@ -566,6 +594,8 @@ void identifier::prepare(cm_event& news) {
     ++news.owner->backlog_left_;
   } else if (news.event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
     who.on_response_seen(news);
+  } else if (news.event == RDMA_CM_EVENT_REJECTED) {
+    who.queue_pair_fails();
   }
 }
 
@@ -587,7 +617,8 @@ void identifier::on_response_seen(cm_event& news) {
 
 int identifier::make_ready() const {
   if (qp == nullptr) return 0;
-  for (const auto state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+  // INIT once more: what the peer may do is known only now.
+  for (const auto state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
     ibv_qp_attr attributes{};
     attributes.qp_state = state;
     int mask = 0;
@@ -601,11 +632,16 @@ int identifier::describe(ibv_qp_attr& attributes, int& mask) const {
   if (device_ == nullptr) return EINVAL;
   const auto index = device_->gid_index_of(own_);
   if (!index) return EADDRNOTAVAIL;
+  if (is_listening()) return EINVAL;
+  const bool before = phase_ < phase::requested;
+  if (!before && !is_datagram() && phase_ >= phase::disconnecting) return EINVAL;
   const auto state = attributes.qp_state;
   attributes = {};
   attributes.qp_state = state;
   mask = IBV_QP_STATE;
-  switch (state) {
+  if (!before && !is_datagram() && state != IBV_QPS_INIT && peer_qpn_ == 0) return EINVAL;
+  // As long as there is no peer, and without connections, the answer is the same for all states.
+  switch (before || is_datagram() ? IBV_QPS_INIT : state) {
     case IBV_QPS_INIT:
       attributes.port_num = 1;
       mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -613,14 +649,13 @@ int identifier::describe(ibv_qp_attr& attributes, int& mask) const {
         attributes.qkey = RDMA_UDP_QKEY;
         mask |= IBV_QP_QKEY;
       } else {
-        attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+        if (!before) attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+        if (!before && responder_resources_ != 0)
+          attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
         mask |= IBV_QP_ACCESS_FLAGS;
       }
       return 0;
     case IBV_QPS_RTR:
-      if (is_datagram()) return 0;
-      if (peer_qpn_ == 0) return EINVAL;
       attributes.path_mtu = mtu_;
       attributes.dest_qp_num = peer_qpn_;
       attributes.rq_psn = own_psn_;
@@ -631,12 +666,12 @@ int identifier::describe(ibv_qp_attr& attributes, int& mask) const {
       attributes.ah_attr.grh.sgid_index = *index;
       attributes.ah_attr.grh.hop_limit = 64;
       attributes.ah_attr.grh.traffic_class = type_of_service_;
+      attributes.ah_attr.grh.flow_label = flow_label(own_qpn_, peer_qpn_);
       mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
       return 0;
     case IBV_QPS_RTS:
       mask |= IBV_QP_SQ_PSN;
-      if (is_datagram()) return 0;
       attributes.sq_psn = peer_psn_;
       attributes.timeout = acknowledge_timeout();
       attributes.retry_cnt = retry_count_;

@@ -56,24 +56,31 @@ identifier::identifier(agent& owner, event_channel& events, void* user_context,
   context = user_context;
   ps = space;
   qp_type = type;
+  agent_.add(*this);
 }
 
-identifier::~identifier() { retire(); }
+identifier::~identifier() {
+  retire();
+  agent_.remove(*this);
+}
 
 void identifier::retire() {
   if (retired_) return;
   retired_ = true;
   if (phase_ == phase::requested) {
     static_cast<void>(reject({}, wire::reject_reason::consumer));
-  } else if (phase_ == phase::established || phase_ == phase::replied) {
+  } else if (phase_ == phase::established) {
     if (!is_datagram()) static_cast<void>(send(message_of(wire::cm_kind::disconnect_request)));
   } else if (phase_ == phase::disconnected) {
     static_cast<void>(send(message_of(wire::cm_kind::disconnect_reply)));
   } else if (phase_ == phase::connecting && !is_datagram()) {
+    // The peer's identifier is not known yet: it recognises the request.
     auto message = message_of(wire::cm_kind::rejection);
     message.reason = static_cast<std::uint16_t>(wire::reject_reason::timeout);
+    message.service_id = service_;
+    wire::put_guid(message, agent_.ca_guid());
     static_cast<void>(send(message));
-  } else if (phase_ == phase::accepted) {
+  } else if (phase_ == phase::accepted || phase_ == phase::replied) {
     auto message = message_of(wire::cm_kind::rejection);
     message.answered = wire::cm_answered::reply;
     message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);
@@ -88,7 +95,7 @@ void identifier::retire() {
 // --- events ----------------------------------------------------------------------------------
 
 cm_event& identifier::make_event(rdma_cm_event_type type, int status) {
-  auto* const news = new cm_event;
+  auto* const news = new cm_event{};
   news->id = this;
   news->event = type;
   news->status = status;
@@ -124,20 +131,18 @@ void identifier::set_addresses() {
     static_cast<void>(own_.to_sockaddr(port_, scope, name));
     addresses.src_storage = name;
   }
-  if (peer_ != net::address{}) {
-    sockaddr_storage name{};
-    static_cast<void>(peer_.to_sockaddr(peer_port_, scope, name));
-    addresses.dst_storage = name;
-  }
+  if (peer_ == net::address{}) peer_ = engine::every_address(own_.is_ipv4());
+  sockaddr_storage name{};
+  static_cast<void>(peer_.to_sockaddr(peer_port_, scope, name));
+  addresses.dst_storage = name;
   if (device_ == nullptr) return;
   addresses.addr.ibaddr.sgid = gid_of(own_);
   addresses.addr.ibaddr.dgid = gid_of(peer_);
-  addresses.addr.ibaddr.pkey = 0xffff;
 }
 
 int identifier::use_address(const net::address& own) {
   auto* const found = device_with(own);
-  if (found == nullptr) return ENODEV;
+  if (found == nullptr) return net::is_local(own) ? ENODEV : EADDRNOTAVAIL;
   device_ = found;
   verbs = found->verbs;
   port_num = 1;
@@ -147,17 +152,24 @@ int identifier::use_address(const net::address& own) {
   return 0;
 }
 
-int identifier::reserve_port() {
-  reservation_ = port_reservation::take(
-      {.space = ps, .own = own_, .port = port_, .one_family_only = one_family_only_});
-  if (reservation_ == nullptr) return errno;
+int identifier::reserve_port(bool to_listen) {
+  const port_reservation::wish wanted{.space = ps,
+                                      .own = own_,
+                                      .port = port_,
+                                      .one_family_only = one_family_only_,
+                                      .shareable = reuse_address_};
+  reservation_ = port_reservation::take(wanted);
+  if (reservation_ == nullptr) {
+    // Who shares a port has to have it alone when it listens.
+    const int failure = errno;
+    return !to_listen && reuse_address_ && port_reservation::is_shareable(wanted) ? 0 : failure;
+  }
   port_ = reservation_->port();
   return 0;
 }
 
 int identifier::bind(const sockaddr* wanted) {
-  if (!is_ip(wanted)) return EAFNOSUPPORT;
-  if (phase_ != phase::idle) return EINVAL;
+  if (!is_ip(wanted) || phase_ != phase::idle || ps == RDMA_PS_IPOIB) return EINVAL;
   const auto address = net::address::from_sockaddr(wanted);
   own_ = address;
   port_ = port_of(wanted);
@@ -165,9 +177,13 @@ int identifier::bind(const sockaddr* wanted) {
   if (!is_every(address)) {
     if (const int failure = use_address(address)) return failure;
   }
-  const int failure = reserve_port();
-  // Who wants to share the port has to have it when it listens, not before.
-  if (failure != 0 && (failure != EADDRINUSE || !reuse_address_)) return failure;
+  if (const int failure = reserve_port(false)) {
+    device_ = nullptr;
+    verbs = nullptr;
+    pd = nullptr;
+    port_num = 0;
+    return failure;
+  }
   phase_ = phase::bound;
   set_addresses();
   return 0;
@@ -181,8 +197,9 @@ int identifier::listen(int backlog) {
   }
   if (phase_ != phase::bound) return EINVAL;
   if (reservation_ == nullptr) {
-    if (const int failure = reserve_port()) return failure;
+    if (const int failure = reserve_port(true)) return failure;
   }
+  if (!reservation_->open_boxes()) return errno;
   constexpr int most = 1024;
   backlog_left_ = backlog <= 0 || backlog > most ? most : backlog;
   phase_ = phase::listening;
@@ -195,11 +212,12 @@ int identifier::listen(int backlog) {
 }
 
 int identifier::resolve_address(const sockaddr* source, const sockaddr* destination) {
-  if (!is_ip(destination)) return EAFNOSUPPORT;
+  if (!is_ip(destination)) return EINVAL;
   if (phase_ == phase::idle && source != nullptr && source->sa_family != AF_UNSPEC) {
     if (const int failure = bind(source)) return failure;
   }
   if (phase_ != phase::idle && phase_ != phase::bound) return EINVAL;
+  const auto before = phase_;
   peer_ = net::address::from_sockaddr(destination);
   peer_port_ = port_of(destination);
   if (scope_ == 0) scope_ = scope_of(destination);
@@ -216,11 +234,15 @@ int identifier::resolve_address(const sockaddr* source, const sockaddr* destinat
         peer_ = engine::every_address(true), peer_.raw[12] = 127, peer_.raw[15] = 1;
     }
   }
-  int failure = 0;
-  if (device_ == nullptr) {
+  int failure = ps == RDMA_PS_IPOIB ? EINVAL : 0;
+  if (failure == 0 && device_ == nullptr) {
     const auto from = source_towards(peer_, scope_);
-    failure = from ? use_address(*from) : errno;
-  } else if (own_.is_ipv4() != peer_.is_ipv4()) {
+    if (!from) {
+      phase_ = before;
+      return errno;
+    }
+    failure = use_address(*from);
+  } else if (failure == 0 && own_.is_ipv4() != peer_.is_ipv4()) {
     return EINVAL;
   }
   if (failure == 0) phase_ = phase::address_resolved;
@@ -231,10 +253,18 @@ int identifier::resolve_address(const sockaddr* source, const sockaddr* destinat
 
 int identifier::resolve_route() {
   if (phase_ != phase::address_resolved) return EINVAL;
+  describe_path();
+  phase_ = phase::route_resolved;
+  raise(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return 0;
+}
+
+void identifier::describe_path() {
   path_ = {};
   path_.dgid = gid_of(peer_);
   path_.sgid = gid_of(own_);
   path_.hop_limit = 64;
+  path_.traffic_class = type_of_service_;
   path_.reversible = 1;
   path_.numb_path = 1;
   path_.pkey = 0xffff;
@@ -245,9 +275,6 @@ int identifier::resolve_route() {
   path_.packet_life_time = static_cast<std::uint8_t>(acknowledge_timeout() - 1);
   route.path_rec = &path_;
   route.num_paths = 1;
-  phase_ = phase::route_resolved;
-  raise(RDMA_CM_EVENT_ROUTE_RESOLVED);
-  return 0;
 }
 
 int identifier::set_option(int level, int option, std::span<const std::byte> value) {
@@ -265,12 +292,12 @@ int identifier::set_option(int level, int option, std::span<const std::byte> val
         return 0;
       case RDMA_OPTION_ID_REUSEADDR:
         if (!is_int()) return EINVAL;
-        if (phase_ != phase::idle && number == 0) return EINVAL;
+        if (phase_ != phase::idle && (phase_ != phase::bound || number == 0)) return EINVAL;
         reuse_address_ = number != 0;
         return 0;
       case RDMA_OPTION_ID_AFONLY:
         if (!is_int()) return EINVAL;
-        if (phase_ != phase::idle) return EINVAL;
+        if (phase_ != phase::idle && phase_ != phase::bound) return EINVAL;
         one_family_only_ = number != 0;
         return 0;
       case RDMA_OPTION_ID_ACK_TIMEOUT:
@@ -282,17 +309,18 @@ int identifier::set_option(int level, int option, std::span<const std::byte> val
         return ENOSYS;
     }
   }
-  return ENOSYS;
+  // The paths of InfiniBand are none of ours.
+  return level == RDMA_OPTION_IB ? EINVAL : ENOSYS;
 }
 
 // --- groups ----------------------------------------------------------------------------------
 
 int identifier::join(const sockaddr* group_address, void* group_context) {
-  if (!is_ip(group_address) || device_ == nullptr) return EINVAL;
+  if (!is_ip(group_address) || device_ == nullptr || !is_datagram()) return EINVAL;
   const auto address = net::address::from_sockaddr(group_address);
+  if (is_every(address)) return EINVAL;
   const auto index = device_->gid_index_of(own_);
   if (!index || address.is_ipv4() != own_.is_ipv4()) return EINVAL;
-  if (std::ranges::find(groups_, address, &group::address) != groups_.end()) return EADDRINUSE;
   group joined{.address = address, .context = group_context};
   int failure = 0;
   if (qp != nullptr && is_datagram() && address.is_multicast()) {
@@ -300,7 +328,7 @@ int identifier::join(const sockaddr* group_address, void* group_context) {
     failure = verbs::attach_mcast(qp, &gid, 0);
     joined.attached = failure == 0;
   } else if (!address.is_multicast()) {
-    failure = EINVAL;
+    failure = EPERM;
   }
   auto& news = make_event(
       failure == 0 ? RDMA_CM_EVENT_MULTICAST_JOIN : RDMA_CM_EVENT_MULTICAST_ERROR, -failure);
@@ -312,7 +340,7 @@ int identifier::join(const sockaddr* group_address, void* group_context) {
   told.ah_attr.port_num = 1;
   told.ah_attr.grh.dgid = gid_of(address);
   told.ah_attr.grh.sgid_index = *index;
-  told.ah_attr.grh.hop_limit = 1;
+  told.ah_attr.grh.hop_limit = 64;
   if (failure == 0) groups_.push_back(joined);
   raise(news);
   return 0;
@@ -322,7 +350,8 @@ int identifier::leave(const sockaddr* group_address) {
   const auto address = net::address::from_sockaddr(group_address);
   const auto found = std::ranges::find(groups_, address, &group::address);
   if (found == groups_.end()) return EADDRNOTAVAIL;
-  if (found->attached && qp != nullptr) {
+  const bool last = std::ranges::count(groups_, address, &group::address) == 1;
+  if (last && found->attached && qp != nullptr) {
     const auto gid = gid_of(address);
     static_cast<void>(verbs::detach_mcast(qp, &gid, 0));
   }

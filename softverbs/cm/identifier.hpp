@@ -57,6 +57,9 @@ class identifier : public rdma_cm_id {
   /// What a queue pair needs for the state in `attributes`.
   [[nodiscard]] int describe(ibv_qp_attr& attributes, int& mask) const;
   void migrate_to(event_channel& other);
+  [[nodiscard]] bool reports_to(const event_channel& channel_of_user) const noexcept {
+    return events_ == &channel_of_user;
+  }
 
   /// The event is about to be handed out: what remains to be done before the user sees it.
   static void prepare(cm_event& news);
@@ -82,6 +85,8 @@ class identifier : public rdma_cm_id {
   std::unique_ptr<event_channel> own_events;  ///< of a synchronous identifier
   std::unique_ptr<ibv_qp_init_attr> qp_wish;  ///< of rdma_create_ep: for what it accepts
   ibv_pd* pd_wish = nullptr;
+  ibv_ece local_ece{};
+  ibv_ece remote_ece{};
   std::uint8_t requested_responder_resources = 0;
   std::uint8_t requested_initiator_depth = 0;
 
@@ -117,7 +122,7 @@ class identifier : public rdma_cm_id {
 
   /// Takes the device of the address.
   [[nodiscard]] int use_address(const net::address& own);
-  [[nodiscard]] int reserve_port();
+  [[nodiscard]] int reserve_port(bool to_listen);
   [[nodiscard]] wire::cm_message message_of(wire::cm_kind kind) const;
   [[nodiscard]] int put_private_data(wire::cm_message& message, const void* data, std::size_t bytes,
                                      bool with_addresses) const;
@@ -131,6 +136,7 @@ class identifier : public rdma_cm_id {
   /// Brings the queue pair, if there is one, from INIT to RTS.
   [[nodiscard]] int make_ready() const;
   void on_response_seen(cm_event& news);
+  [[nodiscard]] int try_to_accept(const rdma_conn_param* wanted);
   void settle_connection(const wire::cm_message& message);
   [[nodiscard]] std::uint8_t acknowledge_timeout() const;
   void on_reply(const wire::cm_message& message);
@@ -139,6 +145,7 @@ class identifier : public rdma_cm_id {
   void on_disconnect_request(const wire::cm_message& message);
   void watch_peer();
   void set_addresses();
+  void describe_path();
 
   agent& agent_;
   const unsigned generation_ = engine::process_generation();

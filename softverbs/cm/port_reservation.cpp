@@ -3,68 +3,112 @@
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <string>
+#include <string_view>
 
 #include <engine/management.hpp>
 #include <engine/station.hpp>
+#include <fmt/format.h>
 #include <net/netdev.hpp>
 #include <unistd.h>
 
 namespace softverbs::cm {
 namespace {
 
+using wish = port_reservation::wish;
+
 // What the kernel gives to sockets by default.
 constexpr std::uint16_t first_free_port = 32768;
 constexpr std::uint16_t last_free_port = 60999;
 constexpr int attempts = 1000;
 
+// Every address of both families has a name of its own beside that of every IPv6 address.
+constexpr std::string_view both_families = "both";
+
 bool is_every(const net::address& own) {
   return own == engine::every_address(true) || own == engine::every_address(false);
 }
 
-bool somebody_holds(std::uint64_t service, const net::address& own) {
-  const int fd = engine::mailbox::connect_to(engine::service_name(service, own));
+bool is_for_both(const wish& wanted) {
+  return wanted.own == engine::every_address(false) && !wanted.one_family_only;
+}
+
+engine::abstract_name name_of(std::string_view kind, rdma_port_space space, std::uint16_t port,
+                              std::string_view where) {
+  return engine::abstract_name(
+      fmt::format("softverbs/{}/{:x}/{}", kind, service_id(space, port), where));
+}
+
+bool exists(const engine::abstract_name& name) {
+  const int fd = engine::mailbox::connect_to(name);
   if (fd >= 0) ::close(fd);
   return fd >= 0;
 }
 
-/// Held by another, whether or not it has the same name.
-bool conflicts(std::uint64_t service, const net::address& own) {
-  if (!is_every(own)) return somebody_holds(service, engine::every_address(own.is_ipv4()));
+/// Held by another under a name that means a part or more of what is wanted.
+bool conflicts(const wish& wanted, std::uint16_t port) {
+  const auto is_held = [&](std::string_view where) {
+    return exists(name_of("port", wanted.space, port, where));
+  };
+  const bool ipv4 = wanted.own.is_ipv4();
+  if (!is_every(wanted.own)) {
+    return is_held(engine::every_address(ipv4).text()) || (ipv4 && is_held(both_families));
+  }
+  if (ipv4 && is_held(both_families)) return true;
+  if (is_for_both(wanted) && is_held(engine::every_address(true).text())) return true;
   for (const auto& device : net::usable_netdevs()) {
     for (const auto& row : net::gid_table(device)) {
-      if (row.packets_carry && row.packets_carry->is_ipv4() == own.is_ipv4() &&
-          somebody_holds(service, *row.packets_carry))
+      if (row.packets_carry && (row.packets_carry->is_ipv4() == ipv4 || is_for_both(wanted)) &&
+          is_held(row.packets_carry->text()))
         return true;
     }
   }
   return false;
 }
 
+void close_in_children(const std::vector<std::unique_ptr<engine::mailbox>>& boxes) {
+  for (const auto& box : boxes) engine::close_in_children(box->fd());
+}
+
+void forget(const std::vector<std::unique_ptr<engine::mailbox>>& boxes) {
+  for (const auto& box : boxes) engine::forget_descriptor(box->fd());
+}
+
 }  // namespace
 
 port_reservation::~port_reservation() {
-  for (const auto& box : boxes_) engine::forget_descriptor(box->fd());
+  forget(names_);
+  forget(boxes_);
+  if (sign_ != nullptr) engine::forget_descriptor(sign_->fd());
+}
+
+bool port_reservation::is_shareable(const wish& wanted) {
+  return exists(name_of("shared", wanted.space, wanted.port, wanted.own.text()));
 }
 
 bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
-  const auto service = service_id(wanted.space, port);
-  std::vector<net::address> names{wanted.own};
-  if (wanted.own == engine::every_address(false) && !wanted.one_family_only)
-    names.push_back(engine::every_address(true));
-  std::vector<std::unique_ptr<engine::mailbox>> boxes;
-  for (const auto& own : names) {
-    // Bound first, then looked for others: of two who do this at once at least one sees the other.
-    auto box = engine::mailbox::open(engine::service_name(service, own), own, port);
-    if (box == nullptr) return false;
-    if (conflicts(service, own)) {
-      errno = EADDRINUSE;
-      return false;
-    }
-    boxes.push_back(std::move(box));
+  std::vector<std::unique_ptr<engine::mailbox>> names;
+  const auto take_name = [&](std::string_view where) {
+    names.push_back(
+        engine::mailbox::open(name_of("port", wanted.space, port, where), wanted.own, port));
+    return names.back() != nullptr;
+  };
+  if (!take_name(wanted.own.text())) return false;
+  if (is_for_both(wanted) && !take_name(both_families)) return false;
+  // Named first, then looked for others: of two who do this at once at least one sees the other.
+  if (conflicts(wanted, port)) {
+    errno = EADDRNOTAVAIL;
+    return false;
   }
-  for (const auto& box : boxes) engine::close_in_children(box->fd());
-  boxes_ = std::move(boxes);
-  port_ = port;
+  if (wanted.shareable) {
+    sign_ = engine::mailbox::open(name_of("shared", wanted.space, port, wanted.own.text()),
+                                  wanted.own, port);
+    if (sign_ != nullptr) engine::close_in_children(sign_->fd());
+  }
+  close_in_children(names);
+  names_ = std::move(names);
+  wanted_ = wanted;
+  wanted_.port = port;
   return true;
 }
 
@@ -75,10 +119,26 @@ std::unique_ptr<port_reservation> port_reservation::take(const wish& wanted) {
   std::uniform_int_distribution<std::uint16_t> free(first_free_port, last_free_port);
   for (int attempt = 0; attempt < attempts; ++attempt) {
     if (made->claim(wanted, free(random))) return made;
-    if (errno != EADDRINUSE) return nullptr;
+    if (errno != EADDRINUSE && errno != EADDRNOTAVAIL) return nullptr;
   }
   errno = EADDRINUSE;
   return nullptr;
+}
+
+bool port_reservation::open_boxes() {
+  std::vector<net::address> addresses{wanted_.own};
+  if (is_for_both(wanted_)) addresses.push_back(engine::every_address(true));
+  std::vector<std::unique_ptr<engine::mailbox>> boxes;
+  for (const auto& own : addresses) {
+    const auto name = engine::service_name(service_id(wanted_.space, wanted_.port), own);
+    boxes.push_back(engine::mailbox::open(name, own, wanted_.port));
+    if (boxes.back() == nullptr) return false;
+  }
+  if (sign_ != nullptr) engine::forget_descriptor(sign_->fd());
+  sign_ = nullptr;
+  close_in_children(boxes);
+  boxes_ = std::move(boxes);
+  return true;
 }
 
 }  // namespace softverbs::cm

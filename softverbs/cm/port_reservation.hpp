@@ -1,5 +1,7 @@
 // A port of a port space (RDMA_PS_TCP …) that belongs to one process of the host, as a bound TCP
-// port does, and the mailboxes that requests to it arrive in.
+// port does; and, while somebody listens there, the mailboxes that requests arrive in.
+//
+// Both are names in the abstract space of AF_UNIX, which two cannot have at once.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +25,21 @@ class port_reservation {
     net::address own;             ///< all zeros, or ::ffff:0.0.0.0: every address
     std::uint16_t port = 0;       ///< 0: any
     bool one_family_only = true;  ///< else every IPv6 address includes every IPv4 address
+    bool shareable = false;       ///< others who want to share may bind it, too
   };
-  /// Null with errno: EADDRINUSE if it is taken, also by one who holds it on every address.
+  /// Null with errno: EADDRINUSE if it is taken, EADDRNOTAVAIL if every address or one of them is.
   [[nodiscard]] static std::unique_ptr<port_reservation> take(const wish& wanted);
   port_reservation(const port_reservation&) = delete;
   port_reservation& operator=(const port_reservation&) = delete;
   ~port_reservation();
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  /// Whether the one who has it would share it.
+  [[nodiscard]] static bool is_shareable(const wish& wanted);
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return wanted_.port; }
+
+  /// From now on requests arrive, and it is not shared any more. False with errno.
+  [[nodiscard]] bool open_boxes();
   [[nodiscard]] const std::vector<std::unique_ptr<engine::mailbox>>& boxes() const noexcept {
     return boxes_;
   }
@@ -39,7 +48,9 @@ class port_reservation {
   port_reservation() = default;
   bool claim(const wish& wanted, std::uint16_t port);
 
-  std::uint16_t port_ = 0;
+  wish wanted_;
+  std::vector<std::unique_ptr<engine::mailbox>> names_;
+  std::unique_ptr<engine::mailbox> sign_;  ///< that it is shareable
   std::vector<std::unique_ptr<engine::mailbox>> boxes_;
 };
 

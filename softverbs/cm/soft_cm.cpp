@@ -126,8 +126,11 @@ int initialise(const identifier& who, ibv_qp* qp) {
     if (state != IBV_QPS_INIT && !who.is_datagram()) break;
     ibv_qp_attr attributes{};
     attributes.qp_state = state;
-    int mask = 0;
-    if (const int failure = who.describe(attributes, mask)) return failure;
+    int mask = IBV_QP_STATE;
+    if (state == IBV_QPS_INIT) {
+      if (const int failure = who.describe(attributes, mask)) return failure;
+    }
+    if (state == IBV_QPS_RTS) mask |= IBV_QP_SQ_PSN;
     if (const int failure = verbs::modify_qp(qp, &attributes, mask)) return failure;
   }
   return 0;
@@ -141,6 +144,13 @@ bool terms_are_possible(const identifier& who, const rdma_conn_param* terms) {
           terms->responder_resources <= limits.max_qp_rd_atom) &&
          (terms->initiator_depth == RDMA_MAX_INIT_DEPTH ||
           terms->initiator_depth <= limits.max_qp_init_rd_atom);
+}
+
+int reject_because(rdma_cm_id* id, const void* private_data, std::size_t bytes,
+                   wire::reject_reason reason) {
+  return with(id, [&](identifier& who) {
+    return who.reject({static_cast<const std::byte*>(private_data), bytes}, reason);
+  });
 }
 
 /// RDMA_MAX_… stand for what the device can.
@@ -165,7 +175,19 @@ rdma_event_channel* create_event_channel() {
 }
 
 void destroy_event_channel(rdma_event_channel* channel) {
-  delete static_cast<event_channel*>(channel);
+  auto* const events = static_cast<event_channel*>(channel);
+  // Identifiers that were left over are at their end; their users may still destroy them.
+  static auto* const nowhere = new event_channel;
+  {
+    auto& manager = agent::of_process();
+    const std::lock_guard lock(manager.mutex);
+    for (auto* each : manager.all()) {
+      if (!each->reports_to(*events)) continue;
+      each->retire();
+      each->migrate_to(*nowhere);
+    }
+  }
+  delete events;
 }
 
 int get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
@@ -336,7 +358,7 @@ int init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
 }
 
 int create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attributes) {
-  if (id->srq != nullptr || id->verbs == nullptr) return result(EINVAL);
+  if (id->verbs == nullptr) return result(EINVAL);
   if ((attributes->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) {
     attributes->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     attributes->pd = id->pd;
@@ -353,8 +375,9 @@ int create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attributes) {
                                       attributes->cq))
       return result(failure);
   }
-  id->srq = ibv_create_srq_ex(id->verbs, attributes);
-  if (id->srq == nullptr) return -1;
+  auto* const made = ibv_create_srq_ex(id->verbs, attributes);
+  if (made == nullptr) return -1;
+  id->srq = made;  // one that was there before is the user's to destroy
   if (id->pd == nullptr) id->pd = attributes->pd;
   return 0;
 }
@@ -443,14 +466,31 @@ int accept(rdma_cm_id* id, rdma_conn_param* terms) {
 }
 
 int reject(rdma_cm_id* id, const void* private_data, std::uint8_t bytes) {
+  return reject_because(id, private_data, bytes, wire::reject_reason::consumer);
+}
+
+int reject_ece(rdma_cm_id* id, const void* private_data, std::uint8_t bytes) {
+  return reject_because(id, private_data, bytes, wire::reject_reason::vendor_options);
+}
+
+int set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
+  if (ece == nullptr || ece->vendor_id == 0 || ece->comp_mask != 0) return result(EINVAL);
   return with(id, [&](identifier& who) {
-    return who.reject({static_cast<const std::byte*>(private_data), bytes},
-                      wire::reject_reason::consumer);
+    who.local_ece = *ece;
+    return 0;
+  });
+}
+
+int get_remote_ece(rdma_cm_id* id, ibv_ece* ece) {
+  return with(id, [&](identifier& who) {
+    *ece = who.remote_ece;
+    return 0;
   });
 }
 
 int notify(rdma_cm_id* id, ibv_event_type event) {
   return with(id, [&](identifier& who) {
+    if (event == IBV_EVENT_PATH_MIG) return 0;  // paths do not migrate here
     return event == IBV_EVENT_COMM_EST ? who.data_has_come() : EINVAL;
   });
 }

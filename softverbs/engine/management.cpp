@@ -21,7 +21,9 @@ using wire::cm_kind;
 std::atomic<management_handler> handler_of_process = nullptr;
 
 bool asks_for_service(const wire::cm_message& message) {
-  return message.kind == cm_kind::request || message.kind == cm_kind::sidr_request;
+  // A request that is taken back has to find its way as the request did.
+  const bool taken_back = message.kind == cm_kind::rejection && message.remote_id == 0;
+  return message.kind == cm_kind::request || message.kind == cm_kind::sidr_request || taken_back;
 }
 
 /// The port of the process that a message answers to.

@@ -1,5 +1,5 @@
-// Queue pair 1: management datagrams (chapter 13), which all processes of a host share as they share
-// UDP port 4791. The only ones that this device knows are those of the connection manager.
+// Queue pair 1: management datagrams (chapter 13), which all processes of a host share as they
+// share UDP port 4791. The only ones that this device knows are those of the connection manager.
 //
 // A datagram finds its process without a table: requests go to the mailbox that is named after the
 // service they ask for, all others to the port in the upper half of the communication identifier
@@ -34,8 +34,8 @@ void set_management_handler(management_handler handler) noexcept;
 [[nodiscard]] abstract_name service_name(std::uint64_t service_id, const net::address& own);
 [[nodiscard]] net::address every_address(bool ipv4) noexcept;
 
-/// Sends it to the host with that address. 0, or an errno: ECONNREFUSED if nobody of this host waits
-/// for it.
+/// Sends it to the host with that address. 0, or an errno: ECONNREFUSED if nobody of this host
+/// waits for it.
 [[nodiscard]] int send_management(station& from, const net::address& own, const net::address& to,
                                   const wire::cm_message& message);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <wire/big_endian.hpp>
+
 namespace softverbs::wire {
 namespace {
 
@@ -9,6 +11,9 @@ constexpr std::size_t header_bytes = 24;
 constexpr std::uint8_t cm_class = 0x07;
 constexpr std::uint8_t cm_class_version = 2;
 constexpr std::uint8_t method_send = 0x03;
+
+// A reply has its vendor in three bytes that were reserved before, the lowest first.
+constexpr std::array<std::size_t, 3> reply_vendor_bytes{15, 19, 23};
 
 /// Where the private data of a kind begins, behind the header, and how long it is.
 struct private_place {
@@ -53,6 +58,7 @@ void for_each_field(Message& m, Field&& field) {
       field(m.local_id, at(0), 32);
       field(m.service_id, at(8), 64);
       field(m.ca_guid, at(16), 64);
+      field(m.vendor_id, at(24), 24);
       field(m.qkey, at(28), 32);
       field(m.qpn, at(32), 24);
       field(m.responder_resources, at(35), 8);
@@ -150,6 +156,15 @@ void write_bits(std::span<std::byte> into, std::size_t bit, std::size_t bits, st
 
 }  // namespace
 
+void put_guid(cm_message& message, std::uint64_t guid) noexcept {
+  message.additional_bytes = sizeof guid;
+  store_big(message.additional.data(), guid);
+}
+
+std::uint64_t guid_in(const cm_message& message) noexcept {
+  return load_big<std::uint64_t>(message.additional.data());
+}
+
 std::size_t private_bytes(cm_kind kind) noexcept { return place_of(kind).bytes; }
 
 std::optional<cm_message> decode_cm(std::span<const std::byte> datagram) noexcept {
@@ -160,12 +175,17 @@ std::optional<cm_message> decode_cm(std::span<const std::byte> datagram) noexcep
   cm_message message;
   message.transaction = read_bits(datagram, 64, 64);
   message.kind = static_cast<cm_kind>(read_bits(datagram, 128, 16));
+  message.vendor_options = static_cast<std::uint32_t>(read_bits(datagram, 160, 32));
   const auto place = place_of(message.kind);
   if (place.bytes == 0) return std::nullopt;
   const auto body = datagram.subspan(header_bytes, mad_bytes - header_bytes);
   for_each_field(message, [&](auto& value, std::size_t bit, std::size_t bits) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(read_bits(body, bit, bits));
   });
+  if (message.kind == cm_kind::reply) {
+    for (std::size_t i = 0; i < reply_vendor_bytes.size(); ++i)
+      message.vendor_id |= std::to_integer<std::uint32_t>(body[reply_vendor_bytes[i]]) << 8 * i;
+  }
   std::ranges::copy(body.subspan(place.offset, place.bytes), message.private_data.begin());
   return message;
 }
@@ -179,10 +199,15 @@ mad encode(const cm_message& message) noexcept {
   write_bits(whole, 24, 8, method_send);
   write_bits(whole, 64, 64, message.transaction);
   write_bits(whole, 128, 16, static_cast<std::uint16_t>(message.kind));
+  write_bits(whole, 160, 32, message.vendor_options);
   const auto body = whole.subspan(header_bytes);
   for_each_field(message, [&](const auto& value, std::size_t bit, std::size_t bits) {
     write_bits(body, bit, bits, static_cast<std::uint64_t>(value));
   });
+  if (message.kind == cm_kind::reply) {
+    for (std::size_t i = 0; i < reply_vendor_bytes.size(); ++i)
+      body[reply_vendor_bytes[i]] = static_cast<std::byte>(message.vendor_id >> 8 * i);
+  }
   const auto place = place_of(message.kind);
   std::ranges::copy_n(message.private_data.begin(), static_cast<std::ptrdiff_t>(place.bytes),
                       body.subspan(place.offset).begin());

@@ -41,6 +41,7 @@ enum class reject_reason : std::uint16_t {
   invalid_service = 8,
   stale_connection = 10,
   consumer = 28,
+  vendor_options = 35,
 };
 
 enum class sidr_status : std::uint8_t { success = 0, unsupported = 1, rejected = 2, no_qp = 3 };
@@ -49,6 +50,9 @@ enum class sidr_status : std::uint8_t { success = 0, unsupported = 1, rejected =
 struct cm_message {
   cm_kind kind = cm_kind::request;
   std::uint64_t transaction = 0;
+  // Enhanced connection establishment: what vendors agree on among themselves.
+  std::uint32_t vendor_id = 0;
+  std::uint32_t vendor_options = 0;
   std::uint32_t local_id = 0;  ///< the sender's; of a SIDR message: the request's
   std::uint32_t remote_id = 0;
 
@@ -99,6 +103,10 @@ struct cm_message {
 
   friend bool operator==(const cm_message&, const cm_message&) = default;
 };
+
+/// A rejection for want of an answer names its sender by the GUID of the request.
+void put_guid(cm_message& message, std::uint64_t guid) noexcept;
+[[nodiscard]] std::uint64_t guid_in(const cm_message& message) noexcept;
 
 [[nodiscard]] std::size_t private_bytes(cm_kind kind) noexcept;
 

@@ -145,6 +145,7 @@ json run_in_its_own_process(const scenario& which, const surroundings& where) {
   waitpid(child, &status, 0);
   if (!ended) return "does not end";
   if (WIFSIGNALED(status)) return std::string("ended by SIG") + sigabbrev_np(WTERMSIG(status));
+  if (WEXITSTATUS(status) != 0) return "ended with " + std::to_string(WEXITSTATUS(status));
   auto read = json::parse(output, nullptr, false);
   return read.is_discarded() ? json("no recording: " + output) : read;
 }

@@ -101,7 +101,9 @@ void create_srq(scene& where) {
   wanted.attr.max_wr = 8;
   wanted.attr.max_sge = 1;
   only.call("rdma_create_srq", id, [&] { return rdma_create_srq(id, nullptr, &wanted); });
+  auto* const forgotten = id->srq;
   only.call("rdma_create_srq", id, [&] { return rdma_create_srq(id, nullptr, &wanted); });
+  if (forgotten != nullptr && forgotten != id->srq) ibv_destroy_srq(forgotten);
   only.create_qp(id);
   only.write({{"srq", id->srq == nullptr ? "none" : "there"},
               {"qp->srq", id->qp != nullptr && id->qp->srq == id->srq ? "the same" : "another"}});
@@ -126,6 +128,9 @@ void connect_with_srq(scene& where) {
   talk.active.create_qp(talk.client);
   talk.request();
   if (talk.server != nullptr) talk.accept();
+  // The last step, which is not recorded: the identifier does not own it.
+  rdma_destroy_qp(talk.client);
+  rdma_destroy_srq(talk.client);
 }
 
 constexpr scenario scenarios[] = {

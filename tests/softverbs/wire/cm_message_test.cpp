@@ -1,10 +1,11 @@
 // The messages of the connection manager, on those that the kernel's was recorded with.
 
+#include <wire/cm_message.hpp>
+
 #include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>
-#include <wire/cm_message.hpp>
 #include <wire/packet.hpp>
 
 #include "pcap_file.hpp"
@@ -49,10 +50,9 @@ INSTANTIATE_TEST_SUITE_P(all, recorded_connections,
                          testing::Values("cm_rping", "cm_ucmatose", "cm_refused", "cm_ud_sidr"));
 
 TEST(cm_message, fields_come_back_in_every_kind) {
-  for (const auto kind :
-       {cm_kind::request, cm_kind::receipt, cm_kind::rejection, cm_kind::reply, cm_kind::ready,
-        cm_kind::disconnect_request, cm_kind::disconnect_reply, cm_kind::sidr_request,
-        cm_kind::sidr_reply}) {
+  for (const auto kind : {cm_kind::request, cm_kind::receipt, cm_kind::rejection, cm_kind::reply,
+                          cm_kind::ready, cm_kind::disconnect_request, cm_kind::disconnect_reply,
+                          cm_kind::sidr_request, cm_kind::sidr_reply}) {
     SCOPED_TRACE(static_cast<int>(kind));
     cm_message message{.kind = kind, .transaction = 0x0123456789abcdef, .local_id = 0xfedcba98};
     std::ranges::fill_n(message.private_data.begin(),
