@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,19 +141,40 @@ class Program:
         self._process.kill()
         self._process.wait()
 
+    @property
+    def process(self) -> int:
+        return self._process.pid
+
     def wait_for_listener(self, port: int) -> None:
+        self.wait_until(lambda: self._is_listening(port), "listened")
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not self._is_listening(port):
+        while not _is_true(condition):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise self._failure("never listened")
+                raise self._failure(f"never {what}")
             time.sleep(LOOK_AGAIN_AFTER)
 
+    @property
+    def output(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def wait_for_end(self, seconds: float) -> None:
+        """Whatever its exit status is."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise self._failure(f"did not end within {seconds} s") from None
+
     def _is_listening(self, port: int) -> bool:
-        with contextlib.suppress(OSError):  # it has ended
-            for table in ("tcp", "tcp6"):
-                text = Path(f"/proc/{self._process.pid}/net/{table}").read_text()
-                if re.search(rf":{port:04X} \S+ 0A ", text):
-                    return True
+        for table in ("tcp", "tcp6"):
+            text = Path(f"/proc/{self._process.pid}/net/{table}").read_text()
+            if re.search(rf":{port:04X} \S+ 0A ", text):
+                return True
         return False
 
     def finish(self) -> None:
@@ -166,6 +187,12 @@ class Program:
 
     def _failure(self, what: str) -> Failure:
         return Failure(f"{' '.join(self._command)} {what}\n{processes.tail(self._log)}")
+
+
+def _is_true(condition: Callable[[], bool]) -> bool:
+    with contextlib.suppress(OSError):  # the process has ended
+        return condition()
+    return False
 
 
 def connect(one: Peer, other: Peer, terms: str = "") -> None:

@@ -50,19 +50,27 @@ def run(
     return _verdict(everybody) if any(side.has_failed for side in everybody) else ""
 
 
-def is_listening(port: int) -> bool:
-    return any(_has_listener(Path(f"/proc/net/{table}").read_text(), port) for table in ("tcp", "tcp6"))
+# `net` below is what the kernel tells about a network namespace: this one's, or /proc/PID/net of a process in another.
+OURS = Path("/proc/net")
 
 
-def is_member_of(group: str, port: int) -> bool:
+def is_listening(port: int, net: Path = OURS) -> bool:
+    return any(_has_listener((net / table).read_text(), port) for table in ("tcp", "tcp6"))
+
+
+# Of this process's network namespace, or that of another.
+OWN = "self"
+
+
+def is_member_of(group: str, port: int, process: int | str = OWN) -> bool:
     """Whether somebody has bound the port of that multicast group."""
     number = int.from_bytes(ipaddress.IPv4Address(group).packed, "little")
-    return f" {number:08X}:{port:04X} " in Path("/proc/net/udp").read_text()
+    return f" {number:08X}:{port:04X} " in Path(f"/proc/{process}/net/udp").read_text()
 
 
-def offers_service(port_space: int, port: int) -> bool:
+def offers_service(port_space: int, port: int, process: int | str = OWN) -> bool:
     """Whether a softverbs process listens there with its connection manager."""
-    return f"@softverbs/service/{port_space << 16 | port:x}/" in Path("/proc/net/unix").read_text()
+    return f"@softverbs/service/{port_space << 16 | port:x}/" in Path(f"/proc/{process}/net/unix").read_text()
 
 
 def _has_listener(table: str, port: int) -> bool:

@@ -51,6 +51,7 @@ agent::agent()
   watch(wake_fd_);
   engine::set_management_handler(
       [](const engine::management_datagram& datagram) { of_process().post(datagram); });
+  engine::set_data_handler([](std::uint32_t qpn) { of_process().post_data(qpn); });
   sigset_t all{};
   sigset_t before{};
   ::sigfillset(&all);
@@ -76,6 +77,20 @@ void agent::post(const engine::management_datagram& datagram) {
     inbox_.push_back(datagram);
   }
   wake();
+}
+
+void agent::post_data(std::uint32_t qpn) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    queue_pairs_with_data_.push_back(qpn);
+  }
+  wake();
+}
+
+void agent::data_came_to(std::uint32_t qpn) {
+  for (auto* each : all_) {
+    if (each->qp != nullptr && each->qp->qp_num == qpn) static_cast<void>(each->data_has_come());
+  }
 }
 
 // --- the directory ---------------------------------------------------------------------------
@@ -221,11 +236,14 @@ void agent::handle_descriptor(int fd) {
 
 void agent::handle_inbox() {
   std::vector<engine::management_datagram> datagrams;
+  std::vector<std::uint32_t> queue_pairs;
   {
     const std::lock_guard lock(inbox_mutex_);
     datagrams.swap(inbox_);
+    queue_pairs.swap(queue_pairs_with_data_);
   }
   for (const auto& each : datagrams) handle(each);
+  for (const auto qpn : queue_pairs) data_came_to(qpn);
 }
 
 void agent::handle(const engine::management_datagram& datagram) {

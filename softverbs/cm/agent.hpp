@@ -61,6 +61,8 @@ class agent {
 
   /// A message that arrives as if from the network, when the caller is done.
   void post(const engine::management_datagram& datagram);
+  /// Data has come to a queue pair for the first time.
+  void post_data(std::uint32_t qpn);
 
   /// Random, for each process: a restarted program is not taken for its predecessor.
   [[nodiscard]] std::uint64_t ca_guid() const noexcept { return ca_guid_; }
@@ -79,6 +81,7 @@ class agent {
   void work();
   void wake() const;
   void handle_inbox();
+  void data_came_to(std::uint32_t qpn);
   void handle(const engine::management_datagram& datagram);
   void handle_request(const engine::management_datagram& datagram);
   void handle_descriptor(int fd);
@@ -110,6 +113,7 @@ class agent {
 
   std::mutex inbox_mutex_;
   std::vector<engine::management_datagram> inbox_;
+  std::vector<std::uint32_t> queue_pairs_with_data_;
   std::thread thread_;
 };
 

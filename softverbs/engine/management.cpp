@@ -19,6 +19,7 @@ namespace {
 using wire::cm_kind;
 
 std::atomic<management_handler> handler_of_process = nullptr;
+std::atomic<data_handler> data_handler_of_process = nullptr;
 
 bool asks_for_service(const wire::cm_message& message) {
   // A request that is taken back has to find its way as the request did.
@@ -83,6 +84,12 @@ wire::headers management_header() {
 }  // namespace
 
 void set_management_handler(management_handler handler) noexcept { handler_of_process = handler; }
+
+void set_data_handler(data_handler handler) noexcept { data_handler_of_process = handler; }
+
+void first_data_came(std::uint32_t qpn) {
+  if (const auto handler = data_handler_of_process.load()) handler(qpn);
+}
 
 net::address every_address(bool ipv4) noexcept {
   net::address every;

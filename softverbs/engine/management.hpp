@@ -30,6 +30,12 @@ struct management_datagram {
 using management_handler = void (*)(const management_datagram&);
 void set_management_handler(management_handler handler) noexcept;
 
+/// Who is told that the first data has come to a queue pair: its peer is connected, whatever has
+/// become of its word. As above.
+using data_handler = void (*)(std::uint32_t qpn);
+void set_data_handler(data_handler handler) noexcept;
+void first_data_came(std::uint32_t qpn);
+
 /// Who provides the service on that address; all zeros stand for every address of its family.
 [[nodiscard]] abstract_name service_name(std::uint64_t service_id, const net::address& own);
 [[nodiscard]] net::address every_address(bool ipv4) noexcept;

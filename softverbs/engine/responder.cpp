@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include <engine/management.hpp>
 #include <engine/queue_pair.hpp>
 #include <netinet/in.h>
 
@@ -141,6 +142,7 @@ void responder::on_reliable(const inbound& in) {
   if (!established_) {
     established_ = true;
     if (qp_.attributes.qp_state == IBV_QPS_RTR) qp_.raise(IBV_EVENT_COMM_EST);
+    first_data_came(qp_.where->qpn);
   }
   if (!sequence_is_good(in.packet)) {
     reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);

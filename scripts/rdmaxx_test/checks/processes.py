@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -177,6 +178,9 @@ ON_ONE_HOST: dict[str, Case] = {
     "everything is lost, sockets": lambda: _everything_lost(SOCKETS),
     "peer killed under load": lambda: _killed({}, 1),
     "peer killed under load, sockets": lambda: _killed(SOCKETS, 2),
+    "connections over a lossy path": lambda: _connections_over_a_lossy_path(),
+    "connected client killed": lambda: _connection_ends((None, None), server_dies=False),
+    "connected server killed": lambda: _connection_ends((None, None), server_dies=True),
 }
 
 
@@ -185,6 +189,7 @@ ON_ONE_HOST: dict[str, Case] = {
 
 Hosts = tuple[Host, Host]
 PORT = 18515
+NOTICED_WITHIN = 8  # seconds; the retries of rping's queue pair take 17
 ACROSS = [
     "ibv_rc_pingpong -c -n 100",
     "ibv_rc_pingpong -c -e",
@@ -222,6 +227,59 @@ def _meeting(hosts: Hosts, command: str) -> None:
         with start(client, "client.log", server.ipv4) as asking:
             asking.finish()
             listening.finish()
+
+
+def _connected(hosts: Hosts, connection: programs.Connection) -> None:
+    """Programs that connect by librdmacm."""
+    peers.set_mtu(hosts, 1500)
+    with _started(hosts, connection) as (server, client):
+        client.finish()
+        server.finish()
+
+
+@contextlib.contextmanager
+def _started(
+    hosts: Hosts | tuple[None, None], connection: programs.Connection, settings: Settings | None = None
+) -> Iterator[tuple[peers.Program, peers.Program]]:
+    server, client = hosts
+
+    def start(command: str, host: Host | None, log: str) -> peers.Program:
+        meeting_at = client if command.startswith("mckey") and host is client else server
+        if meeting_at:
+            command = re.sub(r"::1\b", meeting_at.ipv6, command.replace("127.0.0.1", meeting_at.ipv4))
+        environment = programs.environment() | ({"SOFTVERBS_NETDEVS": host.netdev} if host else {}) | (settings or {})
+        words = command.format(port=PORT).split()
+        return peers.Program([*(host.prefix if host else []), *words], LOGS / log, environment)
+
+    with start(connection.server, server, "server.log") as listening:
+        listening.wait_until(lambda: connection.is_ready(PORT, listening.process), "listened")
+        with start(connection.client, client, "client.log") as asking:
+            yield listening, asking
+
+
+def _connections_over_a_lossy_path() -> None:
+    """Messages of the connection manager are lost, doubled, overtaken and damaged as all others."""
+    connection = programs.Connection(
+        "ucmatose -b 127.0.0.1 -p {port} -c 10 -C 5", "ucmatose -s 127.0.0.1 -p {port} -c 10 -C 5"
+    )
+    faults = {"SOFTVERBS_FAULTS": "loss=0.2,duplicate=0.1,reorder=0.1,corrupt=0.05,seed=1"}
+    with _started((None, None), connection, faults) as (server, client):
+        client.finish()
+        server.finish()
+
+
+def _connection_ends(hosts: Hosts | tuple[None, None], *, server_dies: bool) -> None:
+    """One side is killed under load; the other is told, long before its queue pair would notice."""
+    endless = programs.Connection(
+        "rping -s -a 127.0.0.1 -p {port} -v", "rping -c -a 127.0.0.1 -p {port} -C 100000000 -v"
+    )
+    with _started(hosts, endless) as (server, client):
+        client.wait_until(lambda: client.output.count("ping data") > 100, "moved anything")
+        victim, survivor = (server, client) if server_dies else (client, server)
+        victim.kill()
+        survivor.wait_for_end(NOTICED_WITHIN)
+        if "DISCONNECT" not in survivor.output:
+            raise Failure(f"not told that the peer is gone:\n{survivor.output[-1000:]}")
 
 
 def _port_goes_down(hosts: Hosts) -> None:
@@ -341,6 +399,11 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
         ),
         "two hosts with faults": lambda: _two_hosts_talk(hosts, mtu=1500, settings={"SOFTVERBS_FAULTS": FAULTS}),
         **{f"two hosts: {command}": functools.partial(_meeting, hosts, command) for command in ACROSS},
+        **{
+            f"two hosts: {connection.name}": functools.partial(_connected, hosts, connection)
+            for connection in programs.CONNECTIONS
+            if not connection.client.startswith("ib_")
+        },
         "the port goes down and comes back": lambda: _port_goes_down(hosts),
         "an address that came later": lambda: _late_address(hosts),
         "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),

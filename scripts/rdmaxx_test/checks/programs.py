@@ -134,10 +134,10 @@ class Connection:
         server, client = (shlex.split(command.format(port=port)) for command in (self.server, self.client))
         return two_sides.Sides(server=server, clients=[client])
 
-    def is_ready(self, port: int) -> bool:
+    def is_ready(self, port: int, process: int | str = two_sides.OWN) -> bool:
         if self.server.startswith("mckey"):
-            return two_sides.is_member_of(GROUP, ROCE_PORT)
-        return two_sides.offers_service(self.port_space, self.fixed_port or port)
+            return two_sides.is_member_of(GROUP, ROCE_PORT, process)
+        return two_sides.offers_service(self.port_space, self.fixed_port or port, process)
 
 
 def _connecting_perftest(command: str) -> Connection:
@@ -153,7 +153,7 @@ CONNECTIONS = [
         for address in ("127.0.0.1", "::1")
         for options in ("-V -C 10", "-V -S 65000 -C 5")
     ),
-    Connection("rping -s -p {port} -V -C 10", "rping -c -a 127.0.0.1 -p {port} -V -C 10"),
+    Connection("rping -s -p {port} -V", "rping -c -a 127.0.0.1 -p {port} -V -C 11"),  # to any address
     *(
         Connection(f"ucmatose -b {address} -p {{port}} {options}", f"ucmatose -s {address} -p {{port}} {options}")
         for address, options in (("127.0.0.1", ""), ("127.0.0.1", "-c 20 -C 5 -S 5000"), ("::1", "-c 3"))
