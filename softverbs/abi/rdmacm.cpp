@@ -59,33 +59,33 @@ auto guarded(Function function) noexcept -> decltype(function()) {
 }  // namespace
 
 // The soft function if this process uses it, else the real one of that name.
-#define SOFT_OR_REAL(soft, real, ...)                                            \
+#define RDMAXX_SOFT_OR_REAL(soft, real, ...)                                     \
   return is_soft() ? guarded([&] { return ::softverbs::cm::soft(__VA_ARGS__); }) \
                    : RDMAXX_REAL_CM(real)(__VA_ARGS__)
 
 rdma_event_channel* rdma_create_event_channel() {
-  SOFT_OR_REAL(create_event_channel, rdma_create_event_channel);
+  RDMAXX_SOFT_OR_REAL(create_event_channel, rdma_create_event_channel);
 }
 
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
-  SOFT_OR_REAL(destroy_event_channel, rdma_destroy_event_channel, channel);
+  RDMAXX_SOFT_OR_REAL(destroy_event_channel, rdma_destroy_event_channel, channel);
 }
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                    rdma_port_space ps) {
-  SOFT_OR_REAL(create_id, rdma_create_id, channel, id, context, ps);
+  RDMAXX_SOFT_OR_REAL(create_id, rdma_create_id, channel, id, context, ps);
 }
 
 int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* res, ibv_pd* pd, ibv_qp_init_attr* attributes) {
-  SOFT_OR_REAL(create_ep, rdma_create_ep, id, res, pd, attributes);
+  RDMAXX_SOFT_OR_REAL(create_ep, rdma_create_ep, id, res, pd, attributes);
 }
 
-void rdma_destroy_ep(rdma_cm_id* id) { SOFT_OR_REAL(destroy_ep, rdma_destroy_ep, id); }
+void rdma_destroy_ep(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(destroy_ep, rdma_destroy_ep, id); }
 
-int rdma_destroy_id(rdma_cm_id* id) { SOFT_OR_REAL(destroy_id, rdma_destroy_id, id); }
+int rdma_destroy_id(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(destroy_id, rdma_destroy_id, id); }
 
 int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
-  SOFT_OR_REAL(bind_addr, rdma_bind_addr, id, address);
+  RDMAXX_SOFT_OR_REAL(bind_addr, rdma_bind_addr, id, address);
 }
 
 // Nothing takes time here: the timeouts of addresses and routes have no meaning, only a form.
@@ -104,51 +104,53 @@ int rdma_resolve_route(rdma_cm_id* id, int timeout_ms) {
 }
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attributes) {
-  SOFT_OR_REAL(create_qp, rdma_create_qp, id, pd, attributes);
+  RDMAXX_SOFT_OR_REAL(create_qp, rdma_create_qp, id, pd, attributes);
 }
 
 int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attributes) {
-  SOFT_OR_REAL(create_qp_ex, rdma_create_qp_ex, id, attributes);
+  RDMAXX_SOFT_OR_REAL(create_qp_ex, rdma_create_qp_ex, id, attributes);
 }
 
-void rdma_destroy_qp(rdma_cm_id* id) { SOFT_OR_REAL(destroy_qp, rdma_destroy_qp, id); }
+void rdma_destroy_qp(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(destroy_qp, rdma_destroy_qp, id); }
 
 int rdma_connect(rdma_cm_id* id, rdma_conn_param* terms) {
-  SOFT_OR_REAL(connect, rdma_connect, id, terms);
+  RDMAXX_SOFT_OR_REAL(connect, rdma_connect, id, terms);
 }
 
-int rdma_establish(rdma_cm_id* id) { SOFT_OR_REAL(establish, rdma_establish, id); }
+int rdma_establish(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(establish, rdma_establish, id); }
 
-int rdma_listen(rdma_cm_id* id, int backlog) { SOFT_OR_REAL(listen, rdma_listen, id, backlog); }
+int rdma_listen(rdma_cm_id* id, int backlog) {
+  RDMAXX_SOFT_OR_REAL(listen, rdma_listen, id, backlog);
+}
 
 int rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id) {
-  SOFT_OR_REAL(get_request, rdma_get_request, listener, id);
+  RDMAXX_SOFT_OR_REAL(get_request, rdma_get_request, listener, id);
 }
 
 int rdma_accept(rdma_cm_id* id, rdma_conn_param* terms) {
-  SOFT_OR_REAL(accept, rdma_accept, id, terms);
+  RDMAXX_SOFT_OR_REAL(accept, rdma_accept, id, terms);
 }
 
 int rdma_reject(rdma_cm_id* id, const void* private_data, std::uint8_t bytes) {
-  SOFT_OR_REAL(reject, rdma_reject, id, private_data, bytes);
+  RDMAXX_SOFT_OR_REAL(reject, rdma_reject, id, private_data, bytes);
 }
 
 int rdma_reject_ece(rdma_cm_id* id, const void* private_data, std::uint8_t bytes) {
-  SOFT_OR_REAL(reject_ece, rdma_reject_ece, id, private_data, bytes);
+  RDMAXX_SOFT_OR_REAL(reject_ece, rdma_reject_ece, id, private_data, bytes);
 }
 
 int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
-  SOFT_OR_REAL(notify, rdma_notify, id, event);
+  RDMAXX_SOFT_OR_REAL(notify, rdma_notify, id, event);
 }
 
-int rdma_disconnect(rdma_cm_id* id) { SOFT_OR_REAL(disconnect, rdma_disconnect, id); }
+int rdma_disconnect(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(disconnect, rdma_disconnect, id); }
 
 int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
-  SOFT_OR_REAL(join_multicast, rdma_join_multicast, id, address, context);
+  RDMAXX_SOFT_OR_REAL(join_multicast, rdma_join_multicast, id, address, context);
 }
 
 int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
-  SOFT_OR_REAL(leave_multicast, rdma_leave_multicast, id, address);
+  RDMAXX_SOFT_OR_REAL(leave_multicast, rdma_leave_multicast, id, address);
 }
 
 int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* group, void* context) {
@@ -166,56 +168,62 @@ int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* group, void*
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
-  SOFT_OR_REAL(get_cm_event, rdma_get_cm_event, channel, event);
+  RDMAXX_SOFT_OR_REAL(get_cm_event, rdma_get_cm_event, channel, event);
 }
 
 int rdma_ack_cm_event(rdma_cm_event* event) {
-  SOFT_OR_REAL(ack_cm_event, rdma_ack_cm_event, event);
+  RDMAXX_SOFT_OR_REAL(ack_cm_event, rdma_ack_cm_event, event);
 }
 
-__be16 rdma_get_src_port(rdma_cm_id* id) { SOFT_OR_REAL(src_port, rdma_get_src_port, id); }
+__be16 rdma_get_src_port(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(src_port, rdma_get_src_port, id); }
 
-__be16 rdma_get_dst_port(rdma_cm_id* id) { SOFT_OR_REAL(dst_port, rdma_get_dst_port, id); }
+__be16 rdma_get_dst_port(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(dst_port, rdma_get_dst_port, id); }
 
-ibv_context** rdma_get_devices(int* count) { SOFT_OR_REAL(get_devices, rdma_get_devices, count); }
+ibv_context** rdma_get_devices(int* count) {
+  RDMAXX_SOFT_OR_REAL(get_devices, rdma_get_devices, count);
+}
 
-void rdma_free_devices(ibv_context** list) { SOFT_OR_REAL(free_devices, rdma_free_devices, list); }
+void rdma_free_devices(ibv_context** list) {
+  RDMAXX_SOFT_OR_REAL(free_devices, rdma_free_devices, list);
+}
 
 int rdma_set_option(rdma_cm_id* id, int level, int option, void* value, std::size_t bytes) {
-  SOFT_OR_REAL(set_option, rdma_set_option, id, level, option, value, bytes);
+  RDMAXX_SOFT_OR_REAL(set_option, rdma_set_option, id, level, option, value, bytes);
 }
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
-  SOFT_OR_REAL(migrate_id, rdma_migrate_id, id, channel);
+  RDMAXX_SOFT_OR_REAL(migrate_id, rdma_migrate_id, id, channel);
 }
 
 int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints,
                      rdma_addrinfo** res) {
-  SOFT_OR_REAL(getaddrinfo, rdma_getaddrinfo, node, service, hints, res);
+  RDMAXX_SOFT_OR_REAL(getaddrinfo, rdma_getaddrinfo, node, service, hints, res);
 }
 
-void rdma_freeaddrinfo(rdma_addrinfo* res) { SOFT_OR_REAL(freeaddrinfo, rdma_freeaddrinfo, res); }
+void rdma_freeaddrinfo(rdma_addrinfo* res) {
+  RDMAXX_SOFT_OR_REAL(freeaddrinfo, rdma_freeaddrinfo, res);
+}
 
 int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
-  SOFT_OR_REAL(init_qp_attr, rdma_init_qp_attr, id, attributes, mask);
+  RDMAXX_SOFT_OR_REAL(init_qp_attr, rdma_init_qp_attr, id, attributes, mask);
 }
 
 int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attributes) {
-  SOFT_OR_REAL(create_srq, rdma_create_srq, id, pd, attributes);
+  RDMAXX_SOFT_OR_REAL(create_srq, rdma_create_srq, id, pd, attributes);
 }
 
 int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attributes) {
-  SOFT_OR_REAL(create_srq_ex, rdma_create_srq_ex, id, attributes);
+  RDMAXX_SOFT_OR_REAL(create_srq_ex, rdma_create_srq_ex, id, attributes);
 }
 
-void rdma_destroy_srq(rdma_cm_id* id) { SOFT_OR_REAL(destroy_srq, rdma_destroy_srq, id); }
+void rdma_destroy_srq(rdma_cm_id* id) { RDMAXX_SOFT_OR_REAL(destroy_srq, rdma_destroy_srq, id); }
 
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
-  SOFT_OR_REAL(set_local_ece, rdma_set_local_ece, id, ece);
+  RDMAXX_SOFT_OR_REAL(set_local_ece, rdma_set_local_ece, id, ece);
 }
 
 int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* ece) {
-  SOFT_OR_REAL(get_remote_ece, rdma_get_remote_ece, id, ece);
+  RDMAXX_SOFT_OR_REAL(get_remote_ece, rdma_get_remote_ece, id, ece);
 }
 
 const char* rdma_event_str(rdma_cm_event_type event) {

@@ -7,10 +7,9 @@
 #include <random>
 
 #include <cm/identifier.hpp>
-#include <engine/abstract_name.hpp>
+#include <cm/sign_of_life.hpp>
 #include <engine/station.hpp>
 #include <engine/well_known_port.hpp>
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -22,10 +21,6 @@ namespace {
 
 using engine::never;
 using engine::time_point;
-
-engine::abstract_name name_of_life(const net::address& own, std::uint16_t port) {
-  return engine::abstract_name(fmt::format("softverbs/life/{}/{}", own.text(), port));
-}
 
 std::mutex agents_mutex;
 agent* current = nullptr;
@@ -64,6 +59,16 @@ agent::agent()
 void agent::watch(int fd) const {
   epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
   ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &interest);
+}
+
+void agent::watch_new(int fd) const {
+  engine::close_in_children(fd);
+  watch(fd);
+}
+
+void agent::close_known(int fd) {
+  engine::forget_descriptor(fd);
+  ::close(fd);
 }
 
 void agent::wake() const {
@@ -140,29 +145,45 @@ void agent::forget(identifier& who) {
 void agent::show_life(const net::address& own, std::uint16_t port) {
   const place where(own, port);
   if (shown_.contains(where)) return;
-  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const auto name = name_of_life(own, port);
-  if (fd >= 0 && ::bind(fd, name.get(), name.bytes) == 0 && ::listen(fd, SOMAXCONN) == 0) {
-    // Nobody accepts: neighbours only wait for the end, which the kernel tells them.
-    engine::close_in_children(fd);
-    shown_[where] = fd;
-  } else if (fd >= 0) {
-    ::close(fd);
+  const int fd = listen_for_life(own, port);
+  if (fd < 0) return;
+  shown_[where] = fd;
+  watch_new(fd);
+}
+
+void agent::greet_neighbour(int listener) {
+  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return;
+  kept_wills_.accept(fd);
+  watch_new(fd);
+}
+
+void agent::bequeath(std::uint32_t number, const last_will& will) {
+  const int keeper = testament_.add(number, will, static_cast<std::uint16_t>(number >> 16U));
+  if (keeper >= 0) watch_new(keeper);
+}
+
+void agent::execute_wills_of(int fd) {
+  for (const auto& will : kept_wills_.open(fd)) {
+    auto* const device = device_with(will.own);
+    const auto message = wire::decode_cm(will.message);
+    // Only what a process may say of itself: its connection, from an address of this host.
+    if (device == nullptr || !message || message->kind != wire::cm_kind::disconnect_request)
+      continue;
+    static_cast<void>(engine::send_management(*device->place, will.own, will.peer, *message));
   }
+  close_known(fd);
 }
 
 void agent::watch_neighbour(identifier& who, const net::address& address, std::uint16_t port) {
   auto& line = neighbours_[{address, port}];
   if (line.fd < 0) {
-    line.fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const auto name = name_of_life(address, port);
-    if (line.fd < 0 || ::connect(line.fd, name.get(), name.bytes) != 0) {
-      if (line.fd >= 0) ::close(line.fd);
+    line.fd = connect_to_life(address, port);
+    if (line.fd < 0) {
       neighbours_.erase({address, port});
       return;
     }
-    engine::close_in_children(line.fd);
-    watch(line.fd);
+    watch_new(line.fd);
   }
   line.users.insert(&who);
 }
@@ -172,8 +193,7 @@ void agent::unwatch_neighbour(identifier& who) {
     auto& line = each->second;
     line.users.erase(&who);
     if (line.users.empty()) {
-      engine::forget_descriptor(line.fd);
-      ::close(line.fd);
+      close_known(line.fd);
       each = neighbours_.erase(each);
     } else {
       ++each;
@@ -186,8 +206,7 @@ void agent::neighbour_has_gone(int fd) {
       std::ranges::find_if(neighbours_, [fd](const auto& each) { return each.second.fd == fd; });
   if (found == neighbours_.end()) return;
   const auto users = std::move(found->second.users);
-  engine::forget_descriptor(fd);
-  ::close(fd);
+  close_known(fd);
   neighbours_.erase(found);
   for (auto* each : users) each->on_neighbour_gone();
 }
@@ -217,6 +236,19 @@ void agent::handle_descriptor(int fd) {
   if (fd == wake_fd_) {
     std::uint64_t calls = 0;
     [[maybe_unused]] const auto got = ::read(wake_fd_, &calls, sizeof calls);
+    return;
+  }
+  if (std::ranges::any_of(shown_, [fd](const auto& each) { return each.second == fd; })) {
+    greet_neighbour(fd);
+    return;
+  }
+  if (kept_wills_.knows(fd)) {
+    if (!kept_wills_.receive(fd)) execute_wills_of(fd);
+    return;
+  }
+  if (testament_.is_kept_by(fd)) {
+    engine::forget_descriptor(fd);
+    if (const int other = testament_.keeper_has_gone(); other >= 0) watch_new(other);
     return;
   }
   const auto found = listeners_.find(fd);

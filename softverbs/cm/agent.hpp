@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <cm/last_will.hpp>
 #include <engine/clock.hpp>
 #include <engine/management.hpp>
 #include <net/address.hpp>
@@ -73,6 +74,9 @@ class agent {
   void unwatch_neighbour(identifier& who);
   /// Lets neighbours notice the end of this process.
   void show_life(const net::address& own, std::uint16_t port);
+  /// What the peer on another host of a connection is to be told at the end of this process.
+  void bequeath(std::uint32_t number, const last_will& will);
+  void revoke(std::uint32_t number) { testament_.remove(number); }
 
  private:
   using place = std::pair<net::address, std::uint16_t>;
@@ -86,8 +90,12 @@ class agent {
   void handle_request(const engine::management_datagram& datagram);
   void handle_descriptor(int fd);
   void neighbour_has_gone(int fd);
+  void greet_neighbour(int listener);
+  void execute_wills_of(int fd);
   [[nodiscard]] engine::time_point run_timers();
   void watch(int fd) const;
+  void watch_new(int fd) const;
+  static void close_known(int fd);
 
   std::uint64_t ca_guid_ = 0;
   std::set<identifier*> all_;
@@ -110,6 +118,8 @@ class agent {
   };
   std::map<place, lifeline> neighbours_;
   std::map<place, int> shown_;
+  testament testament_;
+  kept_wills kept_wills_;
 
   std::mutex inbox_mutex_;
   std::vector<engine::management_datagram> inbox_;

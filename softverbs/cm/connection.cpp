@@ -173,9 +173,14 @@ void identifier::queue_pair_fails() const {
   static_cast<void>(verbs::modify_qp(qp, &wanted, IBV_QP_STATE));
 }
 
+void identifier::unwatch_peer() {
+  agent_.unwatch_neighbour(*this);
+  agent_.revoke(number_);
+}
+
 void identifier::enter_timewait() {
   stop_repeating();
-  agent_.unwatch_neighbour(*this);
+  unwatch_peer();
   phase_ = phase::timewait;
   // As the kernel counts: a path's life time in units that are powers of two.
   const unsigned code = std::max<unsigned>(path_timeout_, 8);
@@ -183,7 +188,13 @@ void identifier::enter_timewait() {
 }
 
 void identifier::watch_peer() {
-  if (!net::is_local(peer_)) return;
+  if (!net::is_local(peer_)) {
+    // Nobody tells this process of the other's end, but a neighbour can tell the other of this
+    // one's.
+    auto farewell = message_of(cm_kind::disconnect_request);
+    agent_.bequeath(number_, {.own = own_, .peer = peer_, .message = wire::encode(farewell)});
+    return;
+  }
   agent_.watch_neighbour(*this, peer_, static_cast<std::uint16_t>(peer_number_ >> 16U));
 }
 
@@ -321,6 +332,7 @@ void identifier::on_rejection(const wire::cm_message& message) {
   if (phase_ == phase::requested) phase_ = phase::closed;  // the peer has lost its patience
   if (phase_ != phase::connecting && phase_ != phase::accepted && phase_ != phase::replied) return;
   stop_repeating();
+  unwatch_peer();
   phase_ = phase::closed;
   auto& news = make_event(RDMA_CM_EVENT_REJECTED, message.reason);
   copy_private_data(news, message, 0);
@@ -382,9 +394,10 @@ void identifier::on_request(const engine::management_datagram& datagram) {
   made->own_psn_ = agent_.random_psn();
   made->path_timeout_ = message.ack_timeout;
   made->acknowledge_timeout_ = message.ack_timeout;
-  made->request_ = agent::request_key{
+  const agent::request_key key{
       .source = datagram.source, .ca_guid = message.ca_guid, .number = message.local_id};
-  agent_.remember_request(*made->request_, *made);
+  made->request_ = key;
+  agent_.remember_request(key, *made);
   made->remote_ece = {
       .vendor_id = message.vendor_id, .options = message.vendor_options, .comp_mask = 0};
   if (!is_datagram()) {
@@ -411,16 +424,14 @@ void identifier::on_request(const engine::management_datagram& datagram) {
 }
 
 void identifier::on_repeated_request() {
-  if (phase_ == phase::accepted && repeated_) {
-    static_cast<void>(send(*repeated_));
+  if (repeated_) {
+    static_cast<void>(send(*repeated_));  // the answer got lost
   } else if (phase_ == phase::requested && !is_datagram()) {
     // The user takes its time: the peer shall wait.
     auto message = message_of(cm_kind::receipt);
     message.answered = wire::cm_answered::request;
     message.service_timeout = receipt_timeout;
     static_cast<void>(send(message));
-  } else if (phase_ == phase::established && is_datagram() && repeated_) {
-    static_cast<void>(send(*repeated_));
   }
 }
 
@@ -538,7 +549,7 @@ void identifier::on_disconnect_request(const wire::cm_message& message) {
     case phase::replied:
     case phase::disconnecting:  // both at once
       stop_repeating();
-      agent_.unwatch_neighbour(*this);
+      unwatch_peer();
       transaction_ = message.transaction;
       phase_ = phase::disconnected;
       raise(RDMA_CM_EVENT_DISCONNECTED);

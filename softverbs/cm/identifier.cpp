@@ -87,6 +87,7 @@ void identifier::retire() {
     static_cast<void>(send(message));
   }
   agent_.forget(*this);
+  agent_.revoke(number_);
   if (number_ != 0) agent_.leave(number_);
   if (request_) agent_.forget_request(*request_);
   if (reservation_ != nullptr) agent_.stop_listening(*reservation_);
@@ -208,6 +209,7 @@ int identifier::listen(int backlog) {
   for (auto* const each : local_devices()) {
     if (device_ == nullptr || each == device_) each->place->open_well_known_ports();
   }
+  if (device_ != nullptr) agent_.show_life(own_, device_->place->management_port());
   return 0;
 }
 

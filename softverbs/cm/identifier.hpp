@@ -144,6 +144,7 @@ class identifier : public rdma_cm_id {
   void on_sidr_reply(const wire::cm_message& message);
   void on_disconnect_request(const wire::cm_message& message);
   void watch_peer();
+  void unwatch_peer();
   void set_addresses();
   void describe_path();
 

@@ -67,12 +67,15 @@ int make_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_po
       return result(EINVAL);
   }
   std::unique_ptr<event_channel> own;
-  if (channel == nullptr) {
+  auto* events = static_cast<event_channel*>(channel);
+  if (events == nullptr) {
     own = std::make_unique<event_channel>();
     if (own->fd < 0) return result(EMFILE);
+    events = own.get();
   }
-  auto& events = own != nullptr ? *own : *static_cast<event_channel*>(channel);
-  auto made = std::make_unique<identifier>(agent::of_process(), events, context, space, type);
+  auto& manager = agent::of_process();
+  const std::lock_guard lock(manager.mutex);
+  auto made = std::make_unique<identifier>(manager, *events, context, space, type);
   made->synchronous = own != nullptr;
   made->own_events = std::move(own);
   *id = made.release();
@@ -240,14 +243,18 @@ int migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
   if (!who.is_alive()) return result(ENODEV);
   if (who.synchronous && channel == nullptr) return result(EINVAL);
   std::unique_ptr<event_channel> own;
-  if (channel == nullptr) own = std::make_unique<event_channel>();
+  auto* events = static_cast<event_channel*>(channel);
+  if (events == nullptr) {
+    own = std::make_unique<event_channel>();
+    events = own.get();
+  }
   if (id->event != nullptr) {
     ack_cm_event(id->event);
     id->event = nullptr;
   }
   {
     const std::lock_guard lock(who.manager().mutex);
-    who.migrate_to(own != nullptr ? *own : *static_cast<event_channel*>(channel));
+    who.migrate_to(*events);
     who.synchronous = own != nullptr;
     who.own_events.swap(own);
   }

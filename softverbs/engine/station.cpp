@@ -126,6 +126,8 @@ std::shared_ptr<station> station::of(const net::netdev& device) {
 
 station::station(net::netdev device)
     : device_(std::move(device)),
+      was_up_(device_.up),
+      had_addresses_(own_addresses(device_)),
       sockets_epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       outer_epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -137,8 +139,6 @@ station::station(net::netdev device)
   for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_, changes_.fd()}) {
     if (fd >= 0) state->descriptors.push_back(fd);
   }
-  was_up_ = device_.up;
-  had_addresses_ = own_addresses(device_);
   if (changes_.fd() >= 0) watch(changes_.fd(), source::changes, &changes_);
 }
 

@@ -189,6 +189,10 @@ ON_ONE_HOST: dict[str, Case] = {
 
 Hosts = tuple[Host, Host]
 PORT = 18515
+OTHER_PORT = 18516
+ENDLESS = programs.Connection(
+    "rping -s -a 127.0.0.1 -p {port} -v", "rping -c -a 127.0.0.1 -p {port} -C 100000000 -v"
+)
 NOTICED_WITHIN = 8  # seconds; the retries of rping's queue pair take 17
 ACROSS = [
     "ibv_rc_pingpong -c -n 100",
@@ -270,16 +274,34 @@ def _connections_over_a_lossy_path() -> None:
 
 def _connection_ends(hosts: Hosts | tuple[None, None], *, server_dies: bool) -> None:
     """One side is killed under load; the other is told, long before its queue pair would notice."""
-    endless = programs.Connection(
-        "rping -s -a 127.0.0.1 -p {port} -v", "rping -c -a 127.0.0.1 -p {port} -C 100000000 -v"
-    )
-    with _started(hosts, endless) as (server, client):
+    with _started(hosts, ENDLESS) as (server, client):
         client.wait_until(lambda: client.output.count("ping data") > 100, "moved anything")
         victim, survivor = (server, client) if server_dies else (client, server)
         victim.kill()
         survivor.wait_for_end(NOTICED_WITHIN)
         if "DISCONNECT" not in survivor.output:
             raise Failure(f"not told that the peer is gone:\n{survivor.output[-1000:]}")
+
+
+def _neighbour_says_goodbye(hosts: Hosts) -> None:
+    """A process is killed; another one of its host, which it never talked to, tells its peer."""
+    _, there = hosts
+    bystander = programs.Connection("rping -s -a 127.0.0.1 -p {port}", "")
+    command = bystander.server.replace("127.0.0.1", there.ipv4).format(port=OTHER_PORT).split()
+    environment = programs.environment() | {"SOFTVERBS_NETDEVS": there.netdev}
+    with peers.Program([*there.prefix, *command], LOGS / "bystander.log", environment) as neighbour:
+        neighbour.wait_until(lambda: bystander.is_ready(OTHER_PORT, neighbour.process), "listened")
+        _connection_ends(hosts, server_dies=False)
+
+
+def _nobody_says_goodbye(hosts: Hosts) -> None:
+    """The server is killed, alone on its host: the client's next request fails."""
+    with _started(hosts, ENDLESS) as (server, client):
+        client.wait_until(lambda: client.output.count("ping data") > 100, "moved anything")
+        server.kill()
+        client.wait_for_end(peers.PATIENCE)
+        if "status 12" not in client.output:  # IBV_WC_RETRY_EXC_ERR
+            raise Failure(f"the queue pair did not notice:\n{client.output[-1000:]}")
 
 
 def _port_goes_down(hosts: Hosts) -> None:
@@ -403,6 +425,15 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
             f"two hosts: {connection.name}": functools.partial(_connected, hosts, connection)
             for connection in programs.CONNECTIONS
             if not connection.client.startswith("ib_")
+        },
+        "a killed peer on another host: a neighbour says goodbye": lambda: _neighbour_says_goodbye(hosts),
+        "a killed peer on another host: nobody says goodbye": lambda: _nobody_says_goodbye(hosts),
+        **{
+            f"one host by its real address: {connection.name}": functools.partial(
+                _connected, (hosts[0], hosts[0]), connection
+            )
+            for connection in programs.CONNECTIONS
+            if connection.client.startswith(("rping", "udaddy"))
         },
         "the port goes down and comes back": lambda: _port_goes_down(hosts),
         "an address that came later": lambda: _late_address(hosts),

@@ -1,0 +1,103 @@
+#include <cm/last_will.hpp>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <cm/sign_of_life.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace softverbs::cm {
+namespace {
+
+/// What a neighbour is told.
+struct letter {
+  std::uint32_t number = 0;
+  std::uint32_t is_valid = 0;  ///< else it is taken back
+  last_will will;
+};
+
+/// The ports of softverbs processes that show life on that address.
+std::vector<std::uint16_t> neighbours_on(const net::address& own) {
+  const auto beginning = "@" + text_of_life(own, "");
+  std::vector<std::uint16_t> ports;
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    const auto at = line.rfind(beginning);
+    if (at == std::string::npos) continue;
+    std::uint16_t port = 0;
+    const char* const begin = line.data() + at + beginning.size();
+    const char* const end = line.data() + line.size();
+    if (std::from_chars(begin, end, port).ptr == end) ports.push_back(port);
+  }
+  return ports;
+}
+
+}  // namespace
+
+int testament::find_keeper() {
+  if (keeper_ >= 0 || wills_.empty()) return -1;
+  const auto& own = wills_.begin()->second.own;
+  for (const auto port : neighbours_on(own)) {
+    if (port == own_port_) continue;
+    keeper_ = connect_to_life(own, port);
+    if (keeper_ < 0) continue;
+    for (const auto& [number, will] : wills_) tell(number, &will);
+    return keeper_;
+  }
+  return -1;
+}
+
+void testament::tell(std::uint32_t number, const last_will* will) const {
+  letter words{.number = number, .is_valid = will != nullptr ? 1U : 0U, .will = {}};
+  if (will != nullptr) words.will = *will;
+  // One that does not fit is one that is not executed.
+  static_cast<void>(::send(keeper_, &words, sizeof words, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+int testament::add(std::uint32_t number, const last_will& will, std::uint16_t own_port) {
+  own_port_ = own_port;
+  wills_[number] = will;
+  if (keeper_ < 0) return find_keeper();
+  tell(number, &will);
+  return -1;
+}
+
+void testament::remove(std::uint32_t number) {
+  if (wills_.erase(number) > 0 && keeper_ >= 0) tell(number, nullptr);
+}
+
+int testament::keeper_has_gone() {
+  ::close(keeper_);
+  keeper_ = -1;
+  return find_keeper();
+}
+
+bool kept_wills::receive(int fd) {
+  letter words;
+  for (;;) {
+    const auto bytes = ::recv(fd, &words, sizeof words, MSG_DONTWAIT);
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (bytes <= 0) return false;
+    if (bytes != sizeof words) continue;
+    if (words.is_valid != 0) {
+      by_neighbour_[fd][words.number] = words.will;
+    } else {
+      by_neighbour_[fd].erase(words.number);
+    }
+  }
+}
+
+std::vector<last_will> kept_wills::open(int fd) {
+  std::vector<last_will> all;
+  const auto found = by_neighbour_.find(fd);
+  if (found == by_neighbour_.end()) return all;
+  for (const auto& [number, will] : found->second) all.push_back(will);
+  by_neighbour_.erase(found);
+  return all;
+}
+
+}  // namespace softverbs::cm
