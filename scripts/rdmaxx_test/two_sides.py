@@ -50,16 +50,13 @@ def run(
     return _verdict(everybody) if any(side.has_failed for side in everybody) else ""
 
 
-# `net` below is what the kernel tells about a network namespace: this one's, or /proc/PID/net of a process in another.
-OURS = Path("/proc/net")
-
-
-def is_listening(port: int, net: Path = OURS) -> bool:
-    return any(_has_listener((net / table).read_text(), port) for table in ("tcp", "tcp6"))
-
-
 # Of this process's network namespace, or that of another.
 OWN = "self"
+
+
+def is_listening(port: int, process: int | str = OWN) -> bool:
+    tables = (Path(f"/proc/{process}/net/{name}").read_text() for name in ("tcp", "tcp6"))
+    return any(_has_listener(table, port) for table in tables)
 
 
 def is_member_of(group: str, port: int, process: int | str = OWN) -> bool:

@@ -1,0 +1,198 @@
+"""What softverbs and the kernel's rxe do together: programs of which one side runs on each.
+
+Every case is run in both directions, on each kind of cable that it names.
+"""
+
+import enum
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+GROUP = "239.47.91.1"
+UDADDY_PORT = 7174  # it has no other
+TCP, UDP = 0x106, 0x111  # port spaces of librdmacm
+FIRST_PORT = 20000
+NOBODYS_PORT = 19999
+
+
+class Side(enum.Enum):
+    KERNEL = "kernel"
+    SOFT = "soft"
+
+    @property
+    def other(self) -> "Side":
+        return Side.SOFT if self is Side.KERNEL else Side.KERNEL
+
+
+class Meeting(enum.Enum):
+    """How a client finds the server, and so how one knows that the server is ready."""
+
+    SOCKET = enum.auto()
+    LISTENER = enum.auto()  # of librdmacm
+    DATAGRAM_LISTENER = enum.auto()
+    MULTICAST = enum.auto()
+    REFUSED = enum.auto()  # the server listens elsewhere, and the client has to be told so
+
+
+@dataclass(frozen=True)
+class Cable:
+    name: str
+    mtu: int
+    loss: str = ""
+    timeout: int = 60  # seconds for a case; an idle machine needs a tenth of it
+
+
+JUMBO = Cable("", 9000)
+ETHERNET = Cable("MTU 1500", 1500)
+# A message of the connection manager that is lost comes again after seconds.
+LOSSY = Cable("1 % loss", 9000, "1%", timeout=150)
+
+
+@dataclass(frozen=True)
+class Program:
+    """{address}, {port}: where the server is; {own}, {device}, {gid}: those of the side that runs the command.
+
+    {elsewhere} is a port where nobody is.
+    """
+
+    name: str
+    server: str
+    client: str
+    meeting: Meeting
+    ipv6: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)  # of softverbs
+
+
+@dataclass(frozen=True)
+class Case:
+    program: Program
+    cable: Cable
+    server: Side
+    port: int
+
+    @property
+    def name(self) -> str:
+        words = [self.program.name, self.cable.name, f"{self.server.value} serves"]
+        return ", ".join(filter(None, words))
+
+
+def _alike(command: str, options: str, meeting: Meeting, **more: object) -> Program:
+    """The client's command is the server's and an address."""
+    common = f"{command} {options} -p {{port}}"
+    name = f"{command} over IPv6" if more.get("ipv6") else command
+    return Program(name, common, f"{common} {{address}}", meeting, **more)
+
+
+def _pingpong(command: str, *, ipv6: bool = False) -> Program:
+    return _alike(command, "-d {device} -g {gid}", Meeting.SOCKET, ipv6=ipv6)
+
+
+def _perftest(command: str) -> Program:
+    return _alike(command, "-d {device} -x {gid} -F", Meeting.SOCKET)
+
+
+def _connecting_perftest(command: str) -> Program:
+    return _alike(command, "-F", Meeting.LISTENER)
+
+
+def _rping(options: str, *, ipv6: bool = False) -> Program:
+    words = f"-a {{address}} -p {{port}} {options}"
+    name = f"rping {options}{' over IPv6' if ipv6 else ''}"
+    return Program(name, f"rping -s {words}", f"rping -c {words}", Meeting.LISTENER, ipv6=ipv6)
+
+
+def _refused(*, ipv6: bool = False) -> Program:
+    """There is a server all the same: on a host without processes of softverbs nobody could refuse."""
+    return Program(
+        f"rping where nobody listens{' over IPv6' if ipv6 else ''}",
+        "rping -s -a {address} -p {port}",
+        "rping -c -a {address} -p {elsewhere} -C 1",
+        Meeting.REFUSED,
+        ipv6=ipv6,
+    )
+
+
+def _ucmatose(options: str, *, ipv6: bool = False) -> Program:
+    name = f"ucmatose {options}{' over IPv6' if ipv6 else ''}"
+    words = f"-p {{port}} {options}"
+    return Program(
+        name, f"ucmatose -b {{address}} {words}", f"ucmatose -s {{address}} {words}", Meeting.LISTENER, ipv6=ipv6
+    )
+
+
+def _udaddy(options: str, *, ipv6: bool = False) -> Program:
+    name = f"udaddy {options}{' over IPv6' if ipv6 else ''}"
+    return Program(
+        name,
+        f"udaddy -b {{address}} {options}",
+        f"udaddy -s {{address}} {options}",
+        Meeting.DATAGRAM_LISTENER,
+        ipv6=ipv6,
+    )
+
+
+def _without_gso(program: Program) -> Program:
+    return replace(program, name=f"{program.name} without GSO", settings={"SOFTVERBS_GSO": "0"})
+
+
+LARGE = "-s 1048576 -n 10"
+MEDIUM = "-s 65536 -n 50"
+PINGS = "-n 200"
+
+CONNECTING = [
+    _rping("-V -C 10"),
+    _rping("-V -C 10", ipv6=True),
+    _rping("-V -C 5 -S 60000"),
+    _ucmatose("-c 5"),
+    _ucmatose("-c 5", ipv6=True),
+    _udaddy("-c 5"),
+    _udaddy("-c 5", ipv6=True),
+    Program("rdma_client", "rdma_server -p {port}", "rdma_client -s {address} -p {port}", Meeting.LISTENER),
+    Program("mckey", f"mckey -b {{own}} -m {GROUP}", f"mckey -b {{own}} -m {GROUP} -s", Meeting.MULTICAST),
+    _connecting_perftest(f"ib_send_bw -R {MEDIUM}"),
+    _refused(),
+    _refused(ipv6=True),
+]
+
+PINGPONGS = [
+    _pingpong(f"ibv_rc_pingpong -c {PINGS}"),
+    _pingpong(f"ibv_rc_pingpong -c {PINGS}", ipv6=True),
+    _pingpong(f"ibv_uc_pingpong -c {PINGS}"),
+    _pingpong(f"ibv_ud_pingpong -c {PINGS}"),
+]
+
+PERFTESTS = [
+    *(_perftest(f"ib_{test}_bw {size}") for test in ("send", "write", "read") for size in (MEDIUM, LARGE)),
+    *(_perftest(f"ib_atomic_bw -A {atomic} -n 50") for atomic in ("FETCH_AND_ADD", "CMP_AND_SWAP")),
+    *(_perftest(f"ib_{test}_lat -n 100") for test in ("send", "write", "read")),
+    _perftest("ib_send_bw -c UD -s 1024 -n 100"),
+    _without_gso(_perftest(f"ib_send_bw {LARGE}")),
+]
+
+SMALL_PACKETS = [
+    _rping("-V -C 5 -S 60000"),
+    _pingpong("ibv_rc_pingpong -c -s 1000000 -n 10"),
+    _pingpong("ibv_rc_pingpong -c -s 1000000 -n 10", ipv6=True),
+    *(_perftest(f"ib_{test}_bw {LARGE}") for test in ("send", "write", "read")),
+]
+
+UNDER_LOSS = [
+    _rping("-V -C 10 -S 60000"),
+    _pingpong(f"ibv_rc_pingpong -c {PINGS}"),
+    # A loss is noticed after the timeout of the queue pair, 67 ms with 14.
+    *(_perftest(f"ib_{test}_bw -u 14 {MEDIUM}") for test in ("send", "write", "read")),
+]
+
+PROGRAMS_ON = {JUMBO: [*CONNECTING, *PINGPONGS, *PERFTESTS], ETHERNET: SMALL_PACKETS, LOSSY: UNDER_LOSS}
+
+
+def _all() -> Iterator[Case]:
+    ports = itertools.count(FIRST_PORT)  # each its own, because one that was used may be held for a while
+    for cable, programs in PROGRAMS_ON.items():
+        for program in programs:
+            for server in Side:
+                port = next(ports)
+                yield Case(program, cable, server, UDADDY_PORT if program.name.startswith("udaddy") else port)
+
+
+ALL = list(_all())
