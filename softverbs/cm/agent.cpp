@@ -324,8 +324,7 @@ void agent::handle_request(const engine::management_datagram& datagram) {
       each.who->on_request(datagram);
       return;
     }
-    if (box.own_address() == engine::every_address(datagram.destination.is_ipv4()))
-      general = each.who;
+    if (box.own_address() == net::address::any(datagram.destination.is_ipv4())) general = each.who;
   }
   if (general != nullptr) general->on_request(datagram);
 }

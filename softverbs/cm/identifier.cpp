@@ -31,10 +31,6 @@ bool is_ip(const sockaddr* address) {
   return address->sa_family == AF_INET || address->sa_family == AF_INET6;
 }
 
-bool is_every(const net::address& address) {
-  return address == engine::every_address(true) || address == engine::every_address(false);
-}
-
 ibv_gid gid_of(const net::address& address) {
   ibv_gid gid{};
   std::memcpy(gid.raw, address.raw.data(), sizeof gid.raw);
@@ -132,7 +128,7 @@ void identifier::set_addresses() {
     static_cast<void>(own_.to_sockaddr(port_, scope, name));
     addresses.src_storage = name;
   }
-  if (peer_ == net::address{}) peer_ = engine::every_address(own_.is_ipv4());
+  if (peer_ == net::address{}) peer_ = net::address::any(own_.is_ipv4());
   sockaddr_storage name{};
   static_cast<void>(peer_.to_sockaddr(peer_port_, scope, name));
   addresses.dst_storage = name;
@@ -175,7 +171,7 @@ int identifier::bind(const sockaddr* wanted) {
   own_ = address;
   port_ = port_of(wanted);
   scope_ = scope_of(wanted);
-  if (!is_every(address)) {
+  if (!address.is_any()) {
     if (const int failure = use_address(address)) return failure;
   }
   if (const int failure = reserve_port(false)) {
@@ -224,17 +220,12 @@ int identifier::resolve_address(const sockaddr* source, const sockaddr* destinat
   peer_port_ = port_of(destination);
   if (scope_ == 0) scope_ = scope_of(destination);
   if (phase_ == phase::idle) {
-    own_ = engine::every_address(peer_.is_ipv4());
+    own_ = net::address::any(peer_.is_ipv4());
     port_ = some_port();
     phase_ = phase::bound;
   }
-  if (is_every(peer_)) {  // as with sockets: this host
-    peer_ = device_ != nullptr ? own_ : net::address{};
-    if (device_ == nullptr) {
-      peer_.raw[15] = 1;
-      if (own_.is_ipv4())
-        peer_ = engine::every_address(true), peer_.raw[12] = 127, peer_.raw[15] = 1;
-    }
+  if (peer_.is_any()) {  // as with sockets: this host
+    peer_ = device_ != nullptr ? own_ : net::address::loopback(peer_.is_ipv4());
   }
   int failure = ps == RDMA_PS_IPOIB ? EINVAL : 0;
   if (failure == 0 && device_ == nullptr) {
@@ -320,7 +311,7 @@ int identifier::set_option(int level, int option, std::span<const std::byte> val
 int identifier::join(const sockaddr* group_address, void* group_context) {
   if (!is_ip(group_address) || device_ == nullptr || !is_datagram()) return EINVAL;
   const auto address = net::address::from_sockaddr(group_address);
-  if (is_every(address)) return EINVAL;
+  if (address.is_any()) return EINVAL;
   const auto index = device_->gid_index_of(own_);
   if (!index || address.is_ipv4() != own_.is_ipv4()) return EINVAL;
   group joined{.address = address, .context = group_context};

@@ -25,12 +25,8 @@ constexpr int attempts = 1000;
 // Every address of both families has a name of its own beside that of every IPv6 address.
 constexpr std::string_view both_families = "both";
 
-bool is_every(const net::address& own) {
-  return own == engine::every_address(true) || own == engine::every_address(false);
-}
-
 bool is_for_both(const wish& wanted) {
-  return wanted.own == engine::every_address(false) && !wanted.one_family_only;
+  return wanted.own == net::address::any(false) && !wanted.one_family_only;
 }
 
 engine::abstract_name name_of(std::string_view kind, rdma_port_space space, std::uint16_t port,
@@ -51,11 +47,11 @@ bool conflicts(const wish& wanted, std::uint16_t port) {
     return exists(name_of("port", wanted.space, port, where));
   };
   const bool ipv4 = wanted.own.is_ipv4();
-  if (!is_every(wanted.own)) {
-    return is_held(engine::every_address(ipv4).text()) || (ipv4 && is_held(both_families));
+  if (!wanted.own.is_any()) {
+    return is_held(net::address::any(ipv4).text()) || (ipv4 && is_held(both_families));
   }
   if (ipv4 && is_held(both_families)) return true;
-  if (is_for_both(wanted) && is_held(engine::every_address(true).text())) return true;
+  if (is_for_both(wanted) && is_held(net::address::any(true).text())) return true;
   for (const auto& device : net::usable_netdevs()) {
     for (const auto& row : net::gid_table(device)) {
       if (row.packets_carry && (row.packets_carry->is_ipv4() == ipv4 || is_for_both(wanted)) &&
@@ -127,7 +123,7 @@ std::unique_ptr<port_reservation> port_reservation::take(const wish& wanted) {
 
 bool port_reservation::open_boxes() {
   std::vector<net::address> addresses{wanted_.own};
-  if (is_for_both(wanted_)) addresses.push_back(engine::every_address(true));
+  if (is_for_both(wanted_)) addresses.push_back(net::address::any(true));
   std::vector<std::unique_ptr<engine::mailbox>> boxes;
   for (const auto& own : addresses) {
     const auto name = engine::service_name(service_id(wanted_.space, wanted_.port), own);

@@ -38,7 +38,7 @@ int neighbour_for(const wire::cm_message& message, const net::address& to) {
   if (!asks_for_service(message)) return mailbox::connect_to(to, port_of(message));
   const int specific = mailbox::connect_to(service_name(message.service_id, to));
   if (specific >= 0) return specific;
-  return mailbox::connect_to(service_name(message.service_id, every_address(to.is_ipv4())));
+  return mailbox::connect_to(service_name(message.service_id, net::address::any(to.is_ipv4())));
 }
 
 /// What the sender of a message is told that nobody wants (12.6, 12.9.8).
@@ -89,12 +89,6 @@ void set_data_handler(data_handler handler) noexcept { data_handler_of_process =
 
 void first_data_came(std::uint32_t qpn) {
   if (const auto handler = data_handler_of_process.load()) handler(qpn);
-}
-
-net::address every_address(bool ipv4) noexcept {
-  net::address every;
-  if (ipv4) every.raw[10] = every.raw[11] = 0xff;
-  return every;
 }
 
 abstract_name service_name(std::uint64_t service_id, const net::address& own) {

@@ -38,7 +38,6 @@ void first_data_came(std::uint32_t qpn);
 
 /// Who provides the service on that address; all zeros stand for every address of its family.
 [[nodiscard]] abstract_name service_name(std::uint64_t service_id, const net::address& own);
-[[nodiscard]] net::address every_address(bool ipv4) noexcept;
 
 /// Sends it to the host with that address. 0, or an errno: ECONNREFUSED if nobody of this host
 /// waits for it.

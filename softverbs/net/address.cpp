@@ -10,7 +10,6 @@ namespace softverbs::net {
 namespace {
 
 constexpr std::array<std::uint8_t, 12> ipv4_prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-constexpr address ipv6_loopback{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
 /// Whether it means something only together with an interface: ff01:: and ff02::, too.
 bool needs_scope(const address& address) {
@@ -21,12 +20,27 @@ bool needs_scope(const address& address) {
 
 }  // namespace
 
+address address::any(bool ipv4) noexcept {
+  address every;
+  if (ipv4) every.raw[10] = every.raw[11] = 0xff;
+  return every;
+}
+
+address address::loopback(bool ipv4) noexcept {
+  auto loopback = any(ipv4);
+  if (ipv4) loopback.raw[12] = 127;
+  loopback.raw[15] = 1;
+  return loopback;
+}
+
+bool address::is_any() const noexcept { return *this == any(is_ipv4()); }
+
 bool address::is_ipv4() const noexcept {
   return std::equal(ipv4_prefix.begin(), ipv4_prefix.end(), raw.begin());
 }
 
 bool address::is_loopback() const noexcept {
-  return is_ipv4() ? raw[12] == 127 : *this == ipv6_loopback;
+  return is_ipv4() ? raw[12] == 127 : *this == loopback(false);
 }
 
 bool address::is_link_local() const noexcept {

@@ -15,6 +15,10 @@ namespace softverbs::net {
 struct address {
   std::array<std::uint8_t, 16> raw{};  ///< network byte order; ::ffff:a.b.c.d for IPv4
 
+  /// What stands for every address of the family: 0.0.0.0 or ::.
+  [[nodiscard]] static address any(bool ipv4) noexcept;
+  [[nodiscard]] bool is_any() const noexcept;
+  [[nodiscard]] static address loopback(bool ipv4) noexcept;  ///< 127.0.0.1 or ::1
   [[nodiscard]] bool is_ipv4() const noexcept;
   [[nodiscard]] bool is_loopback() const noexcept;
   [[nodiscard]] bool is_link_local() const noexcept;

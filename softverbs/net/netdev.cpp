@@ -161,8 +161,7 @@ std::vector<gid_row> gid_table(const netdev& device) {
   };
 
   gid_row first{link_local_of(device.mac), {}};
-  static constexpr address ipv6_loopback{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
-  for (const auto& carried : {first.gid, ipv6_loopback}) {
+  for (const auto& carried : {first.gid, address::loopback(false)}) {
     if (!first.packets_carry && has(carried)) first.packets_carry = carried;
   }
 

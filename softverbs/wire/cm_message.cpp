@@ -47,7 +47,7 @@ private_place place_of(cm_kind kind) noexcept {
 /// Calls `field` once for each field of the message, with its value and its place in bits: the same
 /// list reads and writes. Values are narrower than 64 bits, or exactly that.
 template <class Message, class Field>
-void for_each_field(Message& m, Field&& field) {
+void for_each_field(Message& m, const Field& field) {
   const auto at = [](std::size_t byte, std::size_t bit = 0) { return byte * 8 + bit; };
   const auto ids = [&] {
     field(m.local_id, at(0), 32);

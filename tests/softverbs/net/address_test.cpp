@@ -92,6 +92,17 @@ TEST(softverbs_address, has_a_scope_only_where_it_needs_one) {
   EXPECT_EQ(scope_of("2001:db8::1"), 0U);
 }
 
+TEST(softverbs_address, stands_for_all_or_for_this_host) {
+  EXPECT_EQ(address::any(true), parse("0.0.0.0"));
+  EXPECT_EQ(address::any(false), parse("::"));
+  EXPECT_EQ(address::loopback(true), parse("127.0.0.1"));
+  EXPECT_EQ(address::loopback(false), parse("::1"));
+  for (const bool ipv4 : {true, false}) {
+    EXPECT_TRUE(address::any(ipv4).is_any());
+    EXPECT_FALSE(address::loopback(ipv4).is_any());
+  }
+}
+
 TEST(softverbs_address, of_another_family_is_zero) {
   sockaddr_storage other{};
   other.ss_family = AF_UNIX;
