@@ -47,8 +47,9 @@ def read(file: Path) -> Recording:
     return json.loads(file.read_text())
 
 
-def differences(ours: Recording, theirs: Recording, accepted: Mapping[str, str] = ACCEPTED) -> list[str]:
+def differences(ours: Recording, theirs: Recording, accepted: Mapping[str, str] | None = None) -> list[str]:
     """One line for each difference that is not accepted, and for each accepted one that is not there."""
+    accepted = accepted or {}
     found = {
         place: text
         for name in [*theirs, *(name for name in ours if name not in theirs)]

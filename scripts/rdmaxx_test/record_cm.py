@@ -56,7 +56,7 @@ def main() -> int:
         return 1
     first = cm_recording.read(files[0])
     unsteady = [
-        text for file in files[1:] for text in cm_recording.differences(cm_recording.read(file), first, accepted={})
+        text for file in files[1:] for text in cm_recording.differences(cm_recording.read(file), first)
     ]
     for text in unsteady:
         progress.line(f"not the same in each run: {text}")

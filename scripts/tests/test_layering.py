@@ -1,7 +1,7 @@
 import unittest
 from pathlib import Path
 
-from rdmaxx_test.checks.layering import problems
+from rdmaxx_test.checks.layering import problems, softverbs_problems
 
 RESULT, DEVICE, CM_ID = (
     Path(f"include/rdmaxx/{name}.hpp") for name in ("core/result", "verbs/device", "cm/cm_id")
@@ -53,3 +53,22 @@ class Layering(unittest.TestCase):
         found = problems({DEVICE: includes("<rdma/rdma_cma.h>"), CM_ID: includes("<rdma/rdma_cma.h>")})
         self.assertEqual(len(found), 1)
         self.assertIn(str(DEVICE), found[0])
+
+
+class SoftverbsTest(unittest.TestCase):
+    def test_includes_point_down(self):
+        sources = {
+            Path("net/address.hpp"): "#include <array>\n#include <net/if.h>\n",
+            Path("wire/icrc.hpp"): "#include <net/address.hpp>\n",
+        }
+        self.assertEqual(softverbs_problems(sources), [])
+
+    def test_an_include_that_points_up_is_found(self):
+        sources = {Path("net/address.hpp"): "#include <wire/icrc.hpp>\n", Path("wire/icrc.hpp"): ""}
+        [problem] = softverbs_problems(sources)
+        self.assertIn("net/address.hpp", problem)
+
+    def test_a_circle_and_an_unknown_layer_are_found(self):
+        circle = {Path("cm/a.hpp"): "#include <cm/b.hpp>\n", Path("cm/b.hpp"): "#include <cm/a.hpp>\n"}
+        self.assertIn("circle", softverbs_problems(circle)[0])
+        self.assertIn("nowhere", softverbs_problems({Path("nowhere/a.hpp"): ""})[0])

@@ -57,4 +57,4 @@ def _differences(preset: str, host: peers.Host) -> str:
         ).returncode
     if status != 0:
         return f"{PROGRAM} ended with {status}:\n{log.read_text(errors='replace')[-2000:]}"
-    return "\n".join(cm_recording.differences(cm_recording.read(recording), theirs))
+    return "\n".join(cm_recording.differences(cm_recording.read(recording), theirs, cm_recording.ACCEPTED))

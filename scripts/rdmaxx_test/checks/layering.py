@@ -1,7 +1,8 @@
 """Includes point down the layers only, and a layer's headers do not include each other in a circle.
 
 LAYERS is the one list of the layers, the lowest first. A header belongs to the layer that its folder in
-include/rdmaxx/ or src/ names. The umbrella header rdmaxx/rdmaxx.hpp stands above all layers.
+include/rdmaxx/ or src/ names. The umbrella header rdmaxx/rdmaxx.hpp stands above all layers. softverbs has
+layers of its own.
 """
 
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from rdmaxx_project import repository
 from rdmaxx_test.checks import Finding, Wanted
 
+SOFTVERBS_LAYERS = ("base", "net", "wire", "engine", "verbs", "cm", "abi")
 LAYERS = ("core", "verbs", "memory", "mlx5", "cm", "stream", "async")
 
 # C libraries that only part of the library may need: the headers' beginning, and where they belong.
@@ -27,6 +29,11 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         for path in repository.files(*repository.CPP_SUFFIXES, under=folder)
     }
     yield Finding("includes", "\n".join(problems(sources)))
+    softverbs = {
+        path.relative_to(repository.ROOT / "softverbs"): path.read_text()
+        for path in repository.files(*repository.CPP_SUFFIXES, under="softverbs")
+    }
+    yield Finding("includes of softverbs", "\n".join(softverbs_problems(softverbs)))
 
 
 def problems(sources: dict[Path, str]) -> list[str]:
@@ -43,6 +50,26 @@ def problems(sources: dict[Path, str]) -> list[str]:
             found += _wrong_include(path, name, target)
             if target:
                 graph[path].append(target)
+    return found + [f"circle of includes: {' -> '.join(map(str, circle))}" for circle in _circles(graph)]
+
+
+def softverbs_problems(sources: dict[Path, str]) -> list[str]:
+    """The same for softverbs; paths begin with the layer. Its public header is C and includes nothing."""
+    found = []
+    graph: dict[Path, list[Path]] = {}
+    for path, text in sources.items():
+        layer = path.parts[0]
+        if layer == "include":
+            continue
+        if layer not in SOFTVERBS_LAYERS:
+            found.append(f"softverbs/{path}: '{layer}' is not among the layers {', '.join(SOFTVERBS_LAYERS)}")
+            continue
+        graph[path] = [Path(name) for _, name in _INCLUDE.findall(text) if Path(name) in sources]
+        found += [
+            f"softverbs/{path}: layer {layer} includes {target} of a higher layer"
+            for target in graph[path]
+            if SOFTVERBS_LAYERS.index(target.parts[0]) > SOFTVERBS_LAYERS.index(layer)
+        ]
     return found + [f"circle of includes: {' -> '.join(map(str, circle))}" for circle in _circles(graph)]
 
 
