@@ -4,12 +4,16 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <exception>
 #include <random>
+#include <system_error>
 
+#include <base/log.hpp>
 #include <cm/identifier.hpp>
 #include <cm/sign_of_life.hpp>
+#include <engine/mailbox.hpp>
+#include <engine/per_process.hpp>
 #include <engine/station.hpp>
-#include <engine/well_known_port.hpp>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -22,38 +26,45 @@ namespace {
 using engine::never;
 using engine::time_point;
 
-std::mutex agents_mutex;
-agent* current = nullptr;
-unsigned generation_of_current = 0;
+struct agent_of_process {
+  std::mutex mutex;
+  agent* made = nullptr;
+};
 
 }  // namespace
 
 agent& agent::of_process() {
-  const std::lock_guard lock(agents_mutex);
-  if (current == nullptr || generation_of_current != engine::process_generation()) {
-    current = new agent;  // threads may use it until the very end
-    generation_of_current = engine::process_generation();
-  }
-  return *current;
+  static engine::per_process<agent_of_process> all;
+  auto& own = all.get();
+  const std::lock_guard lock(own.mutex);
+  if (own.made == nullptr) own.made = new agent;
+  return *own.made;
 }
 
 agent::agent()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (epoll_ < 0 || wake_fd_ < 0)
+    throw std::system_error(errno, std::generic_category(), "no descriptor is left");
   std::random_device random;
   ca_guid_ = std::uint64_t{random()} << 32U | random();
   next_number_ = static_cast<std::uint16_t>(random());
   for (const int fd : {epoll_, wake_fd_}) engine::close_in_children(fd);
   watch(wake_fd_);
-  engine::set_management_handler(
-      [](const engine::management_datagram& datagram) { of_process().post(datagram); });
-  engine::set_data_handler([](std::uint32_t qpn) { of_process().post_data(qpn); });
   sigset_t all{};
   sigset_t before{};
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { work(); });
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_setname_np(thread_.native_handle(), "softverbs-cm");
+  engine::set_management_handler(
+      [](const engine::management_datagram& datagram) { of_process().post(datagram); });
+  engine::set_data_handler([](std::uint32_t qpn) { of_process().post_data(qpn); });
 }
 
 void agent::watch(int fd) const {
@@ -101,10 +112,12 @@ void agent::data_came_to(std::uint32_t qpn) {
 // --- the directory ---------------------------------------------------------------------------
 
 std::uint32_t agent::enter(identifier& who, std::uint16_t port) {
-  for (;;) {
+  constexpr unsigned all_numbers = 1U << 16U;
+  for (unsigned i = 0; i < all_numbers; ++i) {
     const auto number = std::uint32_t{port} << 16U | ++next_number_;
     if (by_number_.try_emplace(number, &who).second) return number;
   }
+  return 0;
 }
 
 void agent::leave(std::uint32_t number) { by_number_.erase(number); }
@@ -119,7 +132,9 @@ void agent::listen(const port_reservation& port, identifier& who) {
 
 void agent::stop_listening(const port_reservation& port) {
   for (const auto& box : port.boxes()) {
-    if (listeners_.erase(box->fd()) > 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, box->fd(), nullptr);
+    if (listeners_.erase(box->fd()) == 0) continue;
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, box->fd(), nullptr);
+    empty(*box);  // whoever asked in the last moment gets an answer
   }
 }
 
@@ -159,7 +174,7 @@ void agent::greet_neighbour(int listener) {
 }
 
 void agent::bequeath(std::uint32_t number, const last_will& will) {
-  const int keeper = testament_.add(number, will, static_cast<std::uint16_t>(number >> 16U));
+  const int keeper = testament_.add(number, will);
   if (keeper >= 0) watch_new(keeper);
 }
 
@@ -201,10 +216,21 @@ void agent::unwatch_neighbour(identifier& who) {
   }
 }
 
+namespace {
+
+/// Whether the other end is really closed: what epoll told may have been about a descriptor of the
+/// same number that was closed since.
+bool is_closed(int fd) {
+  char byte = 0;
+  return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+}  // namespace
+
 void agent::neighbour_has_gone(int fd) {
   const auto found =
       std::ranges::find_if(neighbours_, [fd](const auto& each) { return each.second.fd == fd; });
-  if (found == neighbours_.end()) return;
+  if (found == neighbours_.end() || !is_closed(fd)) return;
   const auto users = std::move(found->second.users);
   close_known(fd);
   neighbours_.erase(found);
@@ -226,9 +252,14 @@ void agent::work() {
     const int count = ::epoll_pwait2(epoll_, ready.data(), ready.size(),
                                      next == never ? nullptr : &timeout, nullptr);
     const std::lock_guard lock(mutex);
-    for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
-    handle_inbox();
-    next = run_timers();
+    try {
+      for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
+      handle_inbox();
+      next = run_timers();
+    } catch (const std::exception& problem) {
+      // As a network does: what could not be handled is lost, and its sender repeats it.
+      log(log_level::error, "a message of the connection manager is lost: {}", problem.what());
+    }
   }
 }
 
@@ -247,6 +278,7 @@ void agent::handle_descriptor(int fd) {
     return;
   }
   if (testament_.is_kept_by(fd)) {
+    if (!is_closed(fd)) return;
     engine::forget_descriptor(fd);
     if (const int other = testament_.keeper_has_gone(); other >= 0) watch_new(other);
     return;
@@ -256,14 +288,32 @@ void agent::handle_descriptor(int fd) {
     neighbour_has_gone(fd);
     return;
   }
-  const auto& box = *found->second.port->boxes()[found->second.box];
+  empty(*found->second.port->boxes()[found->second.box]);
+}
+
+void agent::empty(const engine::mailbox& box) {
+  constexpr int letters_per_turn = 64;
   std::vector<std::byte> memory(engine::mailbox::letter_bytes);
   engine::mailbox::letter letter;
-  for (int i = 0; i < 64 && box.take(memory, letter); ++i) {
-    if (letter.what != engine::mailbox::letter::kind::packets) continue;
-    engine::well_known_port::deliver(letter.destination, letter.source, letter.source_port,
-                                     letter.packets, letter.segment_bytes);
+  for (int i = 0; i < letters_per_turn && box.take(memory, letter); ++i) {
+    if (letter.what == engine::mailbox::letter::kind::packets) {
+      receive_letter(letter);
+    } else {  // nobody has reason to send rings here
+      ::close(letter.memory_fd);
+      ::close(letter.bell_fd);
+    }
   }
+}
+
+void agent::receive_letter(const engine::mailbox::letter& letter) {
+  const wire::flow flow{.source = letter.source,
+                        .destination = letter.destination,
+                        .source_port = letter.source_port,
+                        .destination_port = wire::roce_udp_port};
+  if (letter.packets.size() < wire::icrc_bytes || !wire::icrc_holds(flow, letter.packets)) return;
+  const auto packet = wire::decode(letter.packets);
+  if (packet && packet->header.destination_qpn == wire::management_qpn)
+    engine::receive_management(flow, *packet);
 }
 
 void agent::handle_inbox() {
@@ -297,15 +347,15 @@ void agent::handle(const engine::management_datagram& datagram) {
     found->second->on_message(datagram);
     return;
   }
-  // 12.9.8.3: whoever asks to disconnect from nobody is disconnected already.
-  if (message.kind != wire::cm_kind::disconnect_request) return;
-  if (auto* const device = device_with(datagram.destination)) {
-    static_cast<void>(engine::send_management(*device->place, datagram.destination, datagram.source,
-                                              {.kind = wire::cm_kind::disconnect_reply,
-                                               .transaction = message.transaction,
-                                               .local_id = message.remote_id,
-                                               .remote_id = message.local_id}));
-  }
+  answer_for_nobody(datagram);
+}
+
+void agent::answer_for_nobody(const engine::management_datagram& datagram) {
+  const auto answer = engine::answer_of_nobody(datagram.message);
+  auto* const device = answer ? device_with(datagram.destination) : nullptr;
+  if (device == nullptr) return;
+  static_cast<void>(
+      engine::send_management(*device->place, datagram.destination, datagram.source, *answer));
 }
 
 void agent::handle_request(const engine::management_datagram& datagram) {
@@ -316,17 +366,24 @@ void agent::handle_request(const engine::management_datagram& datagram) {
     found->second->on_repeated_request();
     return;
   }
+  const bool is_datagram = message.kind == wire::cm_kind::sidr_request;
   identifier* general = nullptr;
   for (const auto& [fd, each] : listeners_) {
     const auto& box = *each.port->boxes()[each.box];
-    if (service_id(each.who->ps, each.port->port()) != message.service_id) continue;
+    if (service_id(each.who->ps, each.port->port()) != message.service_id ||
+        each.who->is_datagram() != is_datagram)
+      continue;
     if (box.own_address() == datagram.destination) {
       each.who->on_request(datagram);
       return;
     }
     if (box.own_address() == net::address::any(datagram.destination.is_ipv4())) general = each.who;
   }
-  if (general != nullptr) general->on_request(datagram);
+  if (general != nullptr) {
+    general->on_request(datagram);
+  } else {
+    answer_for_nobody(datagram);
+  }
 }
 
 time_point agent::run_timers() {

@@ -1,12 +1,11 @@
 // The connection manager of this process: one thread that receives its messages, runs its timers
 // and notices when a neighbour dies, and the directory of identifiers that messages are for.
 //
-// Everything here and in identifiers is guarded by one lock: connections are made rarely. The lock
-// is never held while a user's thread waits. After fork a child has an agent of its own; that of
-// its parent stays untouched in memory.
+// Everything here and in identifiers is guarded by one lock: connections are made rarely. Nobody
+// holds it while waiting for a peer or an event; only taking UDP port 4791 may make others wait a
+// moment. After fork a child has an agent of its own; that of its parent stays untouched in memory.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,6 +19,7 @@
 
 #include <cm/last_will.hpp>
 #include <engine/clock.hpp>
+#include <engine/mailbox.hpp>
 #include <engine/management.hpp>
 #include <net/address.hpp>
 
@@ -39,7 +39,8 @@ class agent {
   void remove(identifier& who) { all_.erase(&who); }
   [[nodiscard]] const std::set<identifier*>& all() const noexcept { return all_; }
 
-  /// Messages to the identifier name this number, whose upper half is the port of the process.
+  /// Messages to the identifier name this number, whose upper half is the port of the process; 0 if
+  /// all are taken.
   [[nodiscard]] std::uint32_t enter(identifier& who, std::uint16_t port);
   void leave(std::uint32_t number);
 
@@ -88,7 +89,10 @@ class agent {
   void data_came_to(std::uint32_t qpn);
   void handle(const engine::management_datagram& datagram);
   void handle_request(const engine::management_datagram& datagram);
+  void answer_for_nobody(const engine::management_datagram& datagram);
   void handle_descriptor(int fd);
+  static void empty(const engine::mailbox& box);
+  static void receive_letter(const engine::mailbox::letter& letter);
   void neighbour_has_gone(int fd);
   void greet_neighbour(int listener);
   void execute_wills_of(int fd);

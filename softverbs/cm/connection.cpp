@@ -99,28 +99,16 @@ int identifier::send(const wire::cm_message& message) {
   return engine::send_management(*device_->place, own_, peer_, message);
 }
 
+void identifier::answer_for_nobody(const wire::cm_message& message) {
+  // Nobody of this host wants it: what another host would answer.
+  const auto answer = engine::answer_of_nobody(message);
+  if (answer) agent_.post({.message = *answer, .source = peer_, .destination = own_});
+}
+
 int identifier::send_repeatedly(const wire::cm_message& message) {
   const int failure = send(message);
   if (failure == ECONNREFUSED) {
-    // Nobody of this host: what another host would answer.
-    engine::management_datagram answer{.message = {}, .source = peer_, .destination = own_};
-    answer.message.transaction = message.transaction;
-    answer.message.remote_id = message.local_id;
-    switch (message.kind) {
-      case cm_kind::sidr_request:
-        answer.message.kind = cm_kind::sidr_reply;
-        answer.message.local_id = message.local_id;
-        answer.message.status = wire::sidr_status::unsupported;
-        break;
-      case cm_kind::disconnect_request:
-        answer.message.kind = cm_kind::disconnect_reply;
-        break;
-      default:
-        answer.message.kind = cm_kind::rejection;
-        answer.message.reason = static_cast<std::uint16_t>(wire::reject_reason::invalid_service);
-        break;
-    }
-    agent_.post(answer);
+    answer_for_nobody(message);
     return 0;
   }
   if (failure != 0) return failure;
@@ -147,13 +135,17 @@ void identifier::on_timer(engine::time_point now) {
     --repetitions_left_;
     repeat_after_ = std::min(2 * repeat_after_, slowest_repetition);
     agent_.set_timer(*this, now + repeat_after_);
-    if (send(*repeated_) == ECONNREFUSED && repetitions_left_ > 2) repetitions_left_ = 2;
+    // A request may have been taken by a user whose listener is gone: no reason to give up. All
+    // others go to a process, and that is gone.
+    if (send(*repeated_) == ECONNREFUSED && phase_ != phase::connecting)
+      answer_for_nobody(*repeated_);
     return;
   }
   repeated_.reset();
   switch (phase_) {
     case phase::connecting:
     case phase::accepted:
+      unwatch_peer();
       phase_ = phase::closed;
       raise(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
       break;
@@ -236,6 +228,7 @@ int identifier::connect(const rdma_conn_param* wanted) {
           put_private_data(message, terms.private_data, terms.private_data_len, true))
     return failure;
   if (number_ == 0) number_ = agent_.enter(*this, management_port);
+  if (number_ == 0) return ENOMEM;
   agent_.show_life(own_, management_port);
   transaction_ = std::uint64_t{number_} << 32U | agent_.random_psn();
   service_ = service_id(ps, peer_port_);
@@ -275,7 +268,7 @@ int identifier::connect(const rdma_conn_param* wanted) {
   message.traffic_class = type_of_service_;
   message.hop_limit = 64;
   // As the kernel does: one more than what was chosen.
-  if (acknowledge_timeout_) ++path_timeout_;
+  if (acknowledge_timeout_) path_timeout_ = std::min<std::uint8_t>(path_timeout_ + 1, 31);
   message.ack_timeout = path_timeout_;
   if (const int failure = send_repeatedly(message)) return failure;
   phase_ = phase::connecting;
@@ -286,7 +279,6 @@ void identifier::settle_connection(const wire::cm_message& message) {
   peer_number_ = message.local_id;
   peer_qpn_ = message.qpn;
   peer_psn_ = message.starting_psn;
-  peer_uses_srq_ = message.srq;
 }
 
 void identifier::fill_connection_event(cm_event& news, const wire::cm_message& message) {
@@ -307,7 +299,11 @@ void identifier::on_reply(const wire::cm_message& message) {
     static_cast<void>(send(message_of(cm_kind::ready)));  // the first one got lost
     return;
   }
-  if (phase_ != phase::connecting) return;
+  if (phase_ == phase::replied) {
+    send_receipt(wire::cm_answered::reply);
+    return;
+  }
+  if (phase_ != phase::connecting || is_datagram()) return;
   stop_repeating();
   settle_connection(message);
   remote_ece = {.vendor_id = message.vendor_id, .options = message.vendor_options, .comp_mask = 0};
@@ -329,8 +325,22 @@ int identifier::establish() {
 }
 
 void identifier::on_rejection(const wire::cm_message& message) {
-  if (phase_ == phase::requested) phase_ = phase::closed;  // the peer has lost its patience
-  if (phase_ != phase::connecting && phase_ != phase::accepted && phase_ != phase::replied) return;
+  switch (phase_) {
+    case phase::requested:  // the peer has lost its patience
+      phase_ = phase::closed;
+      return;
+    case phase::disconnecting:
+      enter_timewait();
+      raise(RDMA_CM_EVENT_DISCONNECTED);
+      return;
+    case phase::established:  // by a peer that had not heard of it yet
+    case phase::connecting:
+    case phase::accepted:
+    case phase::replied:
+      break;
+    default:
+      return;
+  }
   stop_repeating();
   unwatch_peer();
   phase_ = phase::closed;
@@ -340,7 +350,7 @@ void identifier::on_rejection(const wire::cm_message& message) {
 }
 
 void identifier::on_sidr_reply(const wire::cm_message& message) {
-  if (phase_ != phase::connecting) return;
+  if (phase_ != phase::connecting || !is_datagram()) return;
   stop_repeating();
   if (message.status != wire::sidr_status::success) {
     phase_ = phase::closed;
@@ -374,6 +384,7 @@ void identifier::on_request(const engine::management_datagram& datagram) {
   auto* const device = device_with(datagram.destination);
   if (device == nullptr) return;
   const auto management_port = device->place->management_port();
+  if (management_port == 0) return;
   ip_header header;
   std::memcpy(&header, message.private_data.data(), sizeof header);
   auto made = std::make_unique<identifier>(agent_, *events_, context, ps, qp_type);
@@ -387,6 +398,7 @@ void identifier::on_request(const engine::management_datagram& datagram) {
   made->peer_port_ = ntohs(header.port);
   made->phase_ = phase::requested;
   made->number_ = agent_.enter(*made, management_port);
+  if (made->number_ == 0) return;
   made->peer_number_ = message.local_id;
   made->transaction_ = message.transaction;
   made->service_ = message.service_id;
@@ -427,12 +439,16 @@ void identifier::on_repeated_request() {
   if (repeated_) {
     static_cast<void>(send(*repeated_));  // the answer got lost
   } else if (phase_ == phase::requested && !is_datagram()) {
-    // The user takes its time: the peer shall wait.
-    auto message = message_of(cm_kind::receipt);
-    message.answered = wire::cm_answered::request;
-    message.service_timeout = receipt_timeout;
-    static_cast<void>(send(message));
+    send_receipt(wire::cm_answered::request);
   }
+}
+
+void identifier::send_receipt(wire::cm_answered what) {
+  // The user takes its time: the peer shall wait.
+  auto message = message_of(cm_kind::receipt);
+  message.answered = what;
+  message.service_timeout = receipt_timeout;
+  static_cast<void>(send(message));
 }
 
 int identifier::accept(const rdma_conn_param* wanted) {
@@ -500,6 +516,7 @@ int identifier::reject(std::span<const std::byte> private_data, wire::reject_rea
     return failure;
   message.reason = static_cast<std::uint16_t>(reason);
   if (phase_ == phase::replied) message.answered = wire::cm_answered::reply;
+  if (phase_ == phase::requested) repeated_ = message;  // for requests that are repeated
   message.status = wire::sidr_status::rejected;
   phase_ = phase::closed;
   const int failure = send(message);
@@ -523,7 +540,11 @@ int identifier::disconnect() {
       if (is_datagram()) return 0;
       stop_repeating();
       phase_ = phase::disconnecting;
-      return send_repeatedly(message_of(cm_kind::disconnect_request));
+      if (const int failure = send_repeatedly(message_of(cm_kind::disconnect_request))) {
+        enter_timewait();
+        raise(RDMA_CM_EVENT_DISCONNECTED, -failure);
+      }
+      return 0;
     case phase::disconnected: {
       queue_pair_fails();
       const int failure = send(message_of(cm_kind::disconnect_reply));
@@ -567,6 +588,9 @@ void identifier::on_disconnect_request(const wire::cm_message& message) {
 void identifier::on_message(const engine::management_datagram& datagram) {
   const auto& message = datagram.message;
   if (datagram.source != peer_) return;
+  // Not of an earlier connection with the same number.
+  if (peer_number_ != 0 && message.kind != cm_kind::sidr_reply && message.local_id != peer_number_)
+    return;
   switch (message.kind) {
     case cm_kind::reply:
       on_reply(message);
@@ -603,6 +627,9 @@ void identifier::prepare(cm_event& news) {
   auto& who = of(news.id);
   if (news.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     ++news.owner->backlog_left_;
+    // What has become of the listener meanwhile holds for it, too.
+    who.migrate_to(news.owner->events());
+    who.context = news.owner->context;
   } else if (news.event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
     who.on_response_seen(news);
   } else if (news.event == RDMA_CM_EVENT_REJECTED) {
@@ -611,10 +638,12 @@ void identifier::prepare(cm_event& news) {
 }
 
 void identifier::on_response_seen(cm_event& news) {
-  if (qp == nullptr || phase_ != phase::replied) return;  // its user calls rdma_establish
-  if (const int failure = make_ready()) {
+  if (qp == nullptr) return;  // its user calls rdma_establish
+  const int failure = phase_ == phase::replied ? make_ready() : ECONNRESET;
+  if (failure != 0) {
     news.event = RDMA_CM_EVENT_CONNECT_ERROR;
     news.status = -failure;
+    if (phase_ != phase::replied) return;
     auto message = message_of(cm_kind::rejection);
     message.answered = wire::cm_answered::reply;
     message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <engine/event_fd.hpp>
+#include <engine/station.hpp>
 #include <rdma/rdma_cma.h>
 #include <wire/cm_message.hpp>
 
@@ -22,6 +23,14 @@ struct event_channel : rdma_event_channel {
   engine::event_fd<cm_event*> events;
 
   event_channel() : rdma_event_channel{} { fd = events.fd(); }
+
+  /// False in a child of the process that made it, where reading would rob the parent.
+  [[nodiscard]] bool is_alive() const noexcept {
+    return generation_ == engine::process_generation();
+  }
+
+ private:
+  unsigned generation_ = engine::process_generation();
 };
 
 }  // namespace softverbs::cm

@@ -28,6 +28,7 @@ unsigned scope_of(const sockaddr* address) {
 }
 
 bool is_ip(const sockaddr* address) {
+  if (address == nullptr) return false;
   return address->sa_family == AF_INET || address->sa_family == AF_INET6;
 }
 
@@ -205,7 +206,8 @@ int identifier::listen(int backlog) {
   for (auto* const each : local_devices()) {
     if (device_ == nullptr || each == device_) each->place->open_well_known_ports();
   }
-  if (device_ != nullptr) agent_.show_life(own_, device_->place->management_port());
+  if (const auto port = device_ != nullptr ? device_->place->management_port() : std::uint16_t{0})
+    agent_.show_life(own_, port);
   return 0;
 }
 
@@ -314,7 +316,7 @@ int identifier::join(const sockaddr* group_address, void* group_context) {
   if (address.is_any()) return EINVAL;
   const auto index = device_->gid_index_of(own_);
   if (!index || address.is_ipv4() != own_.is_ipv4()) return EINVAL;
-  group joined{.address = address, .context = group_context};
+  group joined{.address = address};
   int failure = 0;
   if (qp != nullptr && is_datagram() && address.is_multicast()) {
     const auto gid = gid_of(address);
@@ -340,6 +342,7 @@ int identifier::join(const sockaddr* group_address, void* group_context) {
 }
 
 int identifier::leave(const sockaddr* group_address) {
+  if (!is_ip(group_address)) return EINVAL;
   const auto address = net::address::from_sockaddr(group_address);
   const auto found = std::ranges::find(groups_, address, &group::address);
   if (found == groups_.end()) return EADDRNOTAVAIL;

@@ -110,7 +110,6 @@ class identifier : public rdma_cm_id {
 
   struct group {
     net::address address;
-    void* context = nullptr;
     bool attached = false;
   };
 
@@ -131,7 +130,8 @@ class identifier : public rdma_cm_id {
   [[nodiscard]] int send_repeatedly(const wire::cm_message& message);
   void stop_repeating();
   void enter_timewait();
-  void close();
+  void send_receipt(wire::cm_answered what);
+  void answer_for_nobody(const wire::cm_message& message);
   void queue_pair_fails() const;
   /// Brings the queue pair, if there is one, from INIT to RTS.
   [[nodiscard]] int make_ready() const;
@@ -181,7 +181,6 @@ class identifier : public rdma_cm_id {
   std::uint8_t retry_count_ = 7;
   std::uint8_t rnr_retry_count_ = 7;
   std::uint8_t path_timeout_ = 0;
-  bool peer_uses_srq_ = false;
   ibv_mtu mtu_ = IBV_MTU_1024;
 
   std::optional<wire::cm_message> repeated_;

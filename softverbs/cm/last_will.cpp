@@ -40,26 +40,27 @@ std::vector<std::uint16_t> neighbours_on(const net::address& own) {
 
 int testament::find_keeper() {
   if (keeper_ >= 0 || wills_.empty()) return -1;
-  const auto& own = wills_.begin()->second.own;
+  const auto& [first, will] = *wills_.begin();
+  const auto& own = will.own;
   for (const auto port : neighbours_on(own)) {
-    if (port == own_port_) continue;
+    if (port == first >> 16U) continue;  // this process
     keeper_ = connect_to_life(own, port);
     if (keeper_ < 0) continue;
-    for (const auto& [number, will] : wills_) tell(number, &will);
+    for (const auto& [number, each] : wills_) tell(number, &each);
     return keeper_;
   }
   return -1;
 }
 
-void testament::tell(std::uint32_t number, const last_will* will) const {
+void testament::tell(std::uint32_t number, const last_will* will) {
   letter words{.number = number, .is_valid = will != nullptr ? 1U : 0U, .will = {}};
   if (will != nullptr) words.will = *will;
-  // One that does not fit is one that is not executed.
+  // A keeper that has stopped reads nothing: what it is not told of it does not do, and what was
+  // taken back its peers recognise as old.
   static_cast<void>(::send(keeper_, &words, sizeof words, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-int testament::add(std::uint32_t number, const last_will& will, std::uint16_t own_port) {
-  own_port_ = own_port;
+int testament::add(std::uint32_t number, const last_will& will) {
   wills_[number] = will;
   if (keeper_ < 0) return find_keeper();
   tell(number, &will);
@@ -77,18 +78,22 @@ int testament::keeper_has_gone() {
 }
 
 bool kept_wills::receive(int fd) {
+  constexpr int letters_per_turn = 64;
+  constexpr std::size_t most_wills = 65536;
   letter words;
-  for (;;) {
+  for (int i = 0; i < letters_per_turn; ++i) {
     const auto bytes = ::recv(fd, &words, sizeof words, MSG_DONTWAIT);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (bytes <= 0) return false;
     if (bytes != sizeof words) continue;
-    if (words.is_valid != 0) {
-      by_neighbour_[fd][words.number] = words.will;
-    } else {
-      by_neighbour_[fd].erase(words.number);
+    auto& wills = by_neighbour_[fd];
+    if (words.is_valid == 0) {
+      wills.erase(words.number);
+    } else if (wills.size() < most_wills) {
+      wills[words.number] = words.will;
     }
   }
+  return true;
 }
 
 std::vector<last_will> kept_wills::open(int fd) {

@@ -25,7 +25,7 @@ class testament {
  public:
   /// Returns the descriptor of a neighbour that was found just now, whose end has to be watched;
   /// negative if there is none, or it is known already.
-  [[nodiscard]] int add(std::uint32_t number, const last_will& will, std::uint16_t own_port);
+  [[nodiscard]] int add(std::uint32_t number, const last_will& will);
   void remove(std::uint32_t number);
 
   [[nodiscard]] bool is_kept_by(int fd) const noexcept { return fd >= 0 && fd == keeper_; }
@@ -34,10 +34,10 @@ class testament {
 
  private:
   [[nodiscard]] int find_keeper();
-  void tell(std::uint32_t number, const last_will* will) const;
+  /// Null: it is taken back.
+  void tell(std::uint32_t number, const last_will* will);
 
   int keeper_ = -1;
-  std::uint16_t own_port_ = 0;
   std::map<std::uint32_t, last_will> wills_;
 };
 

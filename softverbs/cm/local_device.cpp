@@ -7,6 +7,7 @@
 #include <string>
 
 #include <engine/device_context.hpp>
+#include <engine/per_process.hpp>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,16 +16,14 @@
 namespace softverbs::cm {
 namespace {
 
-/// Never destroyed, and anew in a child.
 struct opened_devices {
   std::mutex mutex;
-  unsigned generation = 0;
   std::map<std::string, std::unique_ptr<local_device>> by_name;
 };
 
 opened_devices& opened() {
-  static auto* const all = new opened_devices;
-  return *all;
+  static engine::per_process<opened_devices> all;
+  return all.get();
 }
 
 std::unique_ptr<local_device> open(ibv_device* device) {
@@ -37,10 +36,13 @@ std::unique_ptr<local_device> open(ibv_device* device) {
   unshared.fd = -1;
   made->xrc_domain = ibv_open_xrcd(made->verbs, &unshared);
   made->place = engine::device_context::of(made->verbs).place.get();
-  if (made->pd == nullptr || made->xrc_domain == nullptr ||
-      verbs::query_device(made->verbs, &made->attributes) != 0)
-    return nullptr;
-  return made;
+  if (made->pd != nullptr && made->xrc_domain != nullptr &&
+      verbs::query_device(made->verbs, &made->attributes) == 0)
+    return made;
+  if (made->xrc_domain != nullptr) ibv_close_xrcd(made->xrc_domain);
+  if (made->pd != nullptr) verbs::dealloc_pd(made->pd);
+  verbs::close_device(made->verbs);
+  return nullptr;
 }
 
 }  // namespace
@@ -48,11 +50,6 @@ std::unique_ptr<local_device> open(ibv_device* device) {
 std::vector<local_device*> local_devices() {
   auto& all = opened();
   const std::lock_guard lock(all.mutex);
-  if (all.generation != engine::process_generation()) {
-    all.generation = engine::process_generation();
-    for (auto& [name, device] : all.by_name) static_cast<void>(device.release());
-    all.by_name.clear();
-  }
   std::vector<local_device*> found;
   int count = 0;
   auto** const list = verbs::list_devices(&count);

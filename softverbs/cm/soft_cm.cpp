@@ -115,6 +115,8 @@ int create_cq(rdma_cm_id* id, ibv_comp_channel*& channel, ibv_cq*& cq, std::uint
 }
 
 void destroy_cqs(rdma_cm_id* id) {
+  // The completion queue of an XRC shared receive queue stays as long as that.
+  if (id->qp_type == IBV_QPT_XRC_RECV && id->srq != nullptr) return;
   if (id->recv_cq != nullptr) verbs::destroy_cq(id->recv_cq);
   if (id->recv_cq_channel != nullptr) verbs::destroy_comp_channel(id->recv_cq_channel);
   if (id->send_cq != nullptr) verbs::destroy_cq(id->send_cq);
@@ -195,7 +197,9 @@ void destroy_event_channel(rdma_event_channel* channel) {
 
 int get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
   if (event == nullptr) return result(EINVAL);
-  const auto taken = static_cast<event_channel*>(channel)->events.take();
+  auto& events = *static_cast<event_channel*>(channel);
+  if (!events.is_alive()) return result(ENODEV);
+  const auto taken = events.events.take();
   if (!taken) return -1;
   auto& news = **taken;
   auto& who = identifier::of(news.id);
@@ -246,6 +250,7 @@ int migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
   auto* events = static_cast<event_channel*>(channel);
   if (events == nullptr) {
     own = std::make_unique<event_channel>();
+    if (own->fd < 0) return result(EMFILE);
     events = own.get();
   }
   if (id->event != nullptr) {
@@ -351,6 +356,7 @@ int create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attributes) {
 
 void destroy_qp(rdma_cm_id* id) {
   auto& who = identifier::of(id);
+  if (!who.is_alive()) return;
   ibv_qp* qp = nullptr;
   {
     const std::lock_guard lock(who.manager().mutex);
@@ -383,7 +389,11 @@ int create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attributes) {
       return result(failure);
   }
   auto* const made = ibv_create_srq_ex(id->verbs, attributes);
-  if (made == nullptr) return -1;
+  if (made == nullptr) {
+    const int failure = errno;
+    if (id->qp == nullptr && id->srq == nullptr) destroy_cqs(id);
+    return result(failure);
+  }
   id->srq = made;  // one that was there before is the user's to destroy
   if (id->pd == nullptr) id->pd = attributes->pd;
   return 0;
@@ -407,6 +417,7 @@ int create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attributes) {
 void destroy_srq(rdma_cm_id* id) {
   if (id->srq != nullptr) verbs::destroy_srq(id->srq);
   id->srq = nullptr;
+  if (id->qp == nullptr) destroy_cqs(id);
 }
 
 // --- connections -----------------------------------------------------------------------------
@@ -456,7 +467,7 @@ int get_request(rdma_cm_id* listener, rdma_cm_id** id) {
 int accept(rdma_cm_id* id, rdma_conn_param* terms) {
   const auto begin = [&](identifier& who) {
     if (!terms_are_possible(who, terms)) return EINVAL;
-    if (terms == nullptr) return who.accept(nullptr);
+    if (terms == nullptr || who.device() == nullptr) return who.accept(terms);
     auto wanted = *terms;
     const auto& limits = who.device()->attributes;
     // RDMA_MAX_… stand for what the peer asked for, as far as the device can.

@@ -1,4 +1,4 @@
-// The descriptor behind a completion channel or a context's asynchronous events: a queue of events
+// The descriptor behind a channel of completions, asynchronous events or connections: a queue of events
 // in memory and an eventfd that counts them, so that read(2), poll(2), epoll in both modes and a
 // user-set O_NONBLOCK behave as on the kernel's descriptors.
 //

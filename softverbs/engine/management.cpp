@@ -41,7 +41,30 @@ int neighbour_for(const wire::cm_message& message, const net::address& to) {
   return mailbox::connect_to(service_name(message.service_id, net::address::any(to.is_ipv4())));
 }
 
-/// What the sender of a message is told that nobody wants (12.6, 12.9.8).
+wire::headers management_header() {
+  static std::atomic<std::uint32_t> next_psn = 0;
+  return {.service = wire::transport::ud,
+          .op = wire::operation::send_only,
+          .destination_qpn = wire::management_qpn,
+          .psn = next_psn.fetch_add(1, std::memory_order_relaxed) & wire::psn_mask,
+          .qkey = wire::management_qkey,
+          .source_qpn = wire::management_qpn};
+}
+
+}  // namespace
+
+void set_management_handler(management_handler handler) noexcept { handler_of_process = handler; }
+
+void set_data_handler(data_handler handler) noexcept { data_handler_of_process = handler; }
+
+void first_data_came(std::uint32_t qpn) {
+  if (const auto handler = data_handler_of_process.load()) handler(qpn);
+}
+
+abstract_name service_name(std::uint64_t service_id, const net::address& own) {
+  return abstract_name(fmt::format("softverbs/service/{:x}/{}", service_id, own.text()));
+}
+
 std::optional<wire::cm_message> answer_of_nobody(const wire::cm_message& message) {
   wire::cm_message answer{.transaction = message.transaction,
                           .local_id = message.remote_id,
@@ -69,30 +92,6 @@ std::optional<wire::cm_message> answer_of_nobody(const wire::cm_message& message
     default:
       return std::nullopt;
   }
-}
-
-wire::headers management_header() {
-  static std::atomic<std::uint32_t> next_psn = 0;
-  return {.service = wire::transport::ud,
-          .op = wire::operation::send_only,
-          .destination_qpn = wire::management_qpn,
-          .psn = next_psn.fetch_add(1, std::memory_order_relaxed) & wire::psn_mask,
-          .qkey = wire::management_qkey,
-          .source_qpn = wire::management_qpn};
-}
-
-}  // namespace
-
-void set_management_handler(management_handler handler) noexcept { handler_of_process = handler; }
-
-void set_data_handler(data_handler handler) noexcept { data_handler_of_process = handler; }
-
-void first_data_came(std::uint32_t qpn) {
-  if (const auto handler = data_handler_of_process.load()) handler(qpn);
-}
-
-abstract_name service_name(std::uint64_t service_id, const net::address& own) {
-  return abstract_name(fmt::format("softverbs/service/{:x}/{}", service_id, own.text()));
 }
 
 int send_management(station& from, const net::address& own, const net::address& to,
@@ -133,7 +132,11 @@ void sort_management(station& place, const wire::flow& flow, std::span<const std
     const auto packet = wire::decode(datagram);
     const auto message = packet ? wire::decode_cm(packet->payload) : std::nullopt;
     if (!message) continue;
-    if (!asks_for_service(*message) && holds_port(flow.destination, port_of(*message))) {
+    // It names no service: only this process can look whether it knows the request. Others find out
+    // when they answer it.
+    const bool taken_back = message->kind == cm_kind::rejection && message->remote_id == 0;
+    if (taken_back ||
+        (!asks_for_service(*message) && holds_port(flow.destination, port_of(*message)))) {
       receive_management(flow, *packet);
       continue;
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <engine/abstract_name.hpp>
@@ -43,6 +44,10 @@ void first_data_came(std::uint32_t qpn);
 /// waits for it.
 [[nodiscard]] int send_management(station& from, const net::address& own, const net::address& to,
                                   const wire::cm_message& message);
+
+/// What the sender of a message is told that nobody wants (12.6, 12.9.8); nothing if that is
+/// silence.
+[[nodiscard]] std::optional<wire::cm_message> answer_of_nobody(const wire::cm_message& message);
 
 /// Packets for queue pair 1 that came through the well-known port: given to their processes.
 void sort_management(station& place, const wire::flow& flow, std::span<const std::byte> packets,

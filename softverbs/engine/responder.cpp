@@ -219,9 +219,11 @@ void responder::on_duplicate(const wire::headers& header) {
   // from memory.
   const bool is_atomic = header.op == operation::compare_swap || header.op == operation::fetch_add;
   if (header.op != operation::read_request && !is_atomic) {
-    // A refusal that is about to be sent acknowledges as much.
+    // Even where no answer is asked for: a peer that comes again does not know how far we are, and
+    // if the rest of its train is lost again, will never ask. A refusal that is about to be sent
+    // acknowledges as much.
     const bool refusing = answer_due_ && due_syndrome_ != wire::syndrome_ack;
-    if (header.ack_request && !refusing) acknowledge();
+    if (!refusing) acknowledge();
     return;
   }
   const auto kept = std::ranges::find_if(resources_, [&](const answer& each) {
