@@ -157,6 +157,7 @@ CONNECTING = [
 PINGPONGS = [
     _pingpong(f"ibv_rc_pingpong -c {PINGS}"),
     _pingpong(f"ibv_rc_pingpong -c {PINGS}", ipv6=True),
+    _pingpong("ibv_rc_pingpong -c -m 4096 -s 1000000 -n 10"),
     _pingpong(f"ibv_uc_pingpong -c {PINGS}"),
     _pingpong(f"ibv_ud_pingpong -c {PINGS}"),
 ]

@@ -25,6 +25,8 @@ from rdmaxx_test.interoperation_cases import Case, Meeting, Side
 
 NAMESPACE = "soft"
 ROCE_PORT = 4791
+# What softverbs asks for. With the kernel's own limit, a train of packets that rxe sends does not fit.
+LARGEST_BUFFER = 4 << 20
 TIME_TO_REFUSE = 10  # seconds; who hears nothing gives up after a minute
 REFUSED = "RDMA_CM_EVENT_REJECTED, error 8"  # invalid service ID, as rping prints it
 
@@ -124,6 +126,7 @@ def _do(*words: str) -> str:
 
 @contextlib.contextmanager
 def _stage(library: str) -> Iterator[Stage]:
+    Path("/proc/sys/net/core/rmem_max").write_text(str(LARGEST_BUFFER))
     _do("ip", "netns", "add", NAMESPACE)
     # Keeps the namespace's part of /proc in sight.
     with subprocess.Popen(["ip", "netns", "exec", NAMESPACE, "sleep", "infinity"]) as holder:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from rdmaxx_project import guest, presets, processes, progress
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import interoperation_cases
 from rdmaxx_test.checks import Finding, Wanted
+from rdmaxx_test.interoperation_cases import ALL, JUMBO
 
 PRESET = "dev"
 FOLDER = BUILD / "checks" / "interoperation"
@@ -20,7 +20,14 @@ TIMEOUT = 1500  # seconds; an idle machine needs a tenth of it
 
 
 def run(wanted: Wanted) -> Iterable[Finding]:
-    names = [case.name for case in interoperation_cases.ALL if wanted(case.name)]
+    return _run([case.name for case in ALL if case.cable is JUMBO and wanted(case.name)])
+
+
+def run_on_other_cables(wanted: Wanted) -> Iterable[Finding]:
+    return _run([case.name for case in ALL if case.cable is not JUMBO and wanted(case.name)])
+
+
+def _run(names: list[str]) -> Iterable[Finding]:
     if not names:
         return
     try:

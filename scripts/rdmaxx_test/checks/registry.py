@@ -36,6 +36,7 @@ ALL = (
     Check("capture", capture.run),
     Check("connections", connections.run),
     Check("interoperation", interoperation.run),
+    Check("interoperation, other cables", interoperation.run_on_other_cables, thorough=True),
     Check("processes", processes.run),
     Check("fuzz", fuzz.run),
     Check("tidy", tidy.run),
