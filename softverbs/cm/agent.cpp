@@ -352,7 +352,8 @@ void agent::handle(const engine::management_datagram& datagram) {
 
 void agent::answer_for_nobody(const engine::management_datagram& datagram) {
   const auto answer = engine::answer_of_nobody(datagram.message);
-  auto* const device = answer ? device_with(datagram.destination) : nullptr;
+  if (!answer) return;
+  auto* const device = device_with(datagram.destination);
   if (device == nullptr) return;
   static_cast<void>(
       engine::send_management(*device->place, datagram.destination, datagram.source, *answer));

@@ -52,7 +52,7 @@ int testament::find_keeper() {
   return -1;
 }
 
-void testament::tell(std::uint32_t number, const last_will* will) {
+void testament::tell(std::uint32_t number, const last_will* will) const {
   letter words{.number = number, .is_valid = will != nullptr ? 1U : 0U, .will = {}};
   if (will != nullptr) words.will = *will;
   // A keeper that has stopped reads nothing: what it is not told of it does not do, and what was

@@ -35,7 +35,7 @@ class testament {
  private:
   [[nodiscard]] int find_keeper();
   /// Null: it is taken back.
-  void tell(std::uint32_t number, const last_will* will);
+  void tell(std::uint32_t number, const last_will* will) const;
 
   int keeper_ = -1;
   std::map<std::uint32_t, last_will> wills_;

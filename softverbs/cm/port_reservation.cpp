@@ -122,8 +122,9 @@ std::unique_ptr<port_reservation> port_reservation::take(const wish& wanted) {
 }
 
 bool port_reservation::open_boxes() {
-  std::vector<net::address> addresses{wanted_.own};
+  std::vector<net::address> addresses;
   if (is_for_both(wanted_)) addresses.push_back(net::address::any(true));
+  addresses.push_back(wanted_.own);
   std::vector<std::unique_ptr<engine::mailbox>> boxes;
   for (const auto& own : addresses) {
     const auto name = engine::service_name(service_id(wanted_.space, wanted_.port), own);

@@ -1,6 +1,6 @@
-// The descriptor behind a channel of completions, asynchronous events or connections: a queue of events
-// in memory and an eventfd that counts them, so that read(2), poll(2), epoll in both modes and a
-// user-set O_NONBLOCK behave as on the kernel's descriptors.
+// The descriptor behind a channel of completions, asynchronous events or connections: a queue of
+// events in memory and an eventfd that counts them, so that read(2), poll(2), epoll in both modes
+// and a user-set O_NONBLOCK behave as on the kernel's descriptors.
 //
 // Any thread may call any function. Events are pushed with locks of other objects held, so nothing
 // here calls back.

@@ -22,8 +22,11 @@ void set(int fd, int level, int option, const T& value) {
 
 void configure(int fd, bool ipv4) {
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
-  set(fd, SOL_SOCKET, SO_RCVBUF, bytes);
-  set(fd, SOL_SOCKET, SO_SNDBUF, bytes);
+  // Beyond the limit of the system where the process may.
+  if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
+    set(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+  if (::setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
+    set(fd, SOL_SOCKET, SO_SNDBUF, bytes);
   // With DF an unconnected socket writes identification 0, which the ICRC covers.
   if (ipv4) {
     set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);

@@ -294,16 +294,6 @@ def _neighbour_says_goodbye(hosts: Hosts) -> None:
         _connection_ends(hosts, server_dies=False)
 
 
-def _nobody_says_goodbye(hosts: Hosts) -> None:
-    """The server is killed, alone on its host: the client's next request fails."""
-    with _started(hosts, ENDLESS) as (server, client):
-        client.wait_until(lambda: client.output.count("ping data") > 100, "moved anything")
-        server.kill()
-        client.wait_for_end(peers.PATIENCE)
-        if "status 12" not in client.output:  # IBV_WC_RETRY_EXC_ERR
-            raise Failure(f"the queue pair did not notice:\n{client.output[-1000:]}")
-
-
 def _port_goes_down(hosts: Hosts) -> None:
     """The test that other devices pass in the testbed, with an interface that may be taken down here, too."""
     host = hosts[0]
@@ -427,7 +417,6 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
             if not connection.client.startswith("ib_")
         },
         "a killed peer on another host: a neighbour says goodbye": lambda: _neighbour_says_goodbye(hosts),
-        "a killed peer on another host: nobody says goodbye": lambda: _nobody_says_goodbye(hosts),
         **{
             f"one host by its real address: {connection.name}": functools.partial(
                 _connected, (hosts[0], hosts[0]), connection
