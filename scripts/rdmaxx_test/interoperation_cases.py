@@ -91,10 +91,6 @@ def _perftest(command: str) -> Program:
     return _alike(command, "-d {device} -x {gid} -F", Meeting.SOCKET)
 
 
-def _connecting_perftest(command: str) -> Program:
-    return _alike(command, "-F", Meeting.LISTENER)
-
-
 def _rping(options: str, *, ipv6: bool = False) -> Program:
     words = f"-a {{address}} -p {{port}} {options}"
     name = f"rping {options}{' over IPv6' if ipv6 else ''}"
@@ -149,7 +145,6 @@ CONNECTING = [
     _udaddy("-c 5", ipv6=True),
     Program("rdma_client", "rdma_server -p {port}", "rdma_client -s {address} -p {port}", Meeting.LISTENER),
     Program("mckey", f"mckey -b {{own}} -m {GROUP}", f"mckey -b {{own}} -m {GROUP} -s", Meeting.MULTICAST),
-    _connecting_perftest(f"ib_send_bw -R {MEDIUM}"),
     _refused(),
     _refused(ipv6=True),
 ]

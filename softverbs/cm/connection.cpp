@@ -23,6 +23,10 @@ constexpr std::uint8_t receipt_timeout = 24;  // 68 s
 // A message is repeated sooner than a peer has to answer: that does no harm.
 constexpr engine::clock::duration first_repetition = 200ms;
 constexpr engine::clock::duration slowest_repetition = 4300ms;
+// Programs listen anew for each connection, and their peers reckon with the time that a network
+// takes: nobody is refused before this many attempts.
+constexpr unsigned attempts_to_find_a_listener = 10;
+constexpr engine::clock::duration between_attempts = 5ms;
 
 /// In front of the user's private data of a request (annex A11).
 struct ip_header {
@@ -105,13 +109,26 @@ void identifier::answer_for_nobody(const wire::cm_message& message) {
   if (answer) agent_.post({.message = *answer, .source = peer_, .destination = own_});
 }
 
+void identifier::look_for_listener(const wire::cm_message& message) {
+  if (attempts_left_ <= 1) {
+    attempts_left_ = 0;
+    repeated_.reset();
+    answer_for_nobody(message);
+    return;
+  }
+  --attempts_left_;
+  repeated_ = message;
+  agent_.set_timer(*this, engine::clock::now() + between_attempts);
+}
+
 int identifier::send_repeatedly(const wire::cm_message& message) {
   const int failure = send(message);
   if (failure == ECONNREFUSED) {
-    answer_for_nobody(message);
+    look_for_listener(message);
     return 0;
   }
   if (failure != 0) return failure;
+  attempts_left_ = 0;
   repeated_ = message;
   repetitions_left_ = most_repetitions;
   repeat_after_ = first_repetition;
@@ -131,6 +148,11 @@ void identifier::on_timer(engine::time_point now) {
     return;
   }
   if (!repeated_) return;
+  if (attempts_left_ > 0) {  // it has reached nobody so far
+    const auto message = *repeated_;
+    static_cast<void>(send_repeatedly(message));
+    return;
+  }
   if (repetitions_left_ > 0) {
     --repetitions_left_;
     repeat_after_ = std::min(2 * repeat_after_, slowest_repetition);
@@ -270,8 +292,12 @@ int identifier::connect(const rdma_conn_param* wanted) {
   // As the kernel does: one more than what was chosen.
   if (acknowledge_timeout_) path_timeout_ = std::min<std::uint8_t>(path_timeout_ + 1, 31);
   message.ack_timeout = path_timeout_;
-  if (const int failure = send_repeatedly(message)) return failure;
   phase_ = phase::connecting;
+  attempts_left_ = attempts_to_find_a_listener;
+  if (const int failure = send_repeatedly(message)) {
+    phase_ = phase::route_resolved;
+    return failure;
+  }
   return 0;
 }
 

@@ -132,6 +132,7 @@ class identifier : public rdma_cm_id {
   void enter_timewait();
   void send_receipt(wire::cm_answered what);
   void answer_for_nobody(const wire::cm_message& message);
+  void look_for_listener(const wire::cm_message& message);
   void queue_pair_fails() const;
   /// Brings the queue pair, if there is one, from INIT to RTS.
   [[nodiscard]] int make_ready() const;
@@ -185,6 +186,7 @@ class identifier : public rdma_cm_id {
 
   std::optional<wire::cm_message> repeated_;
   unsigned repetitions_left_ = 0;
+  unsigned attempts_left_ = 0;  ///< to find somebody on this host who listens
   engine::clock::duration repeat_after_{};
   ibv_sa_path_rec path_{};
   std::vector<group> groups_;

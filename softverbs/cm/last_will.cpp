@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <cm/sign_of_life.hpp>
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ struct letter {
 
 /// The ports of softverbs processes that show life on that address.
 std::vector<std::uint16_t> neighbours_on(const net::address& own) {
-  const auto beginning = "@" + text_of_life(own, "");
+  const auto beginning = fmt::format("@{}", text_of_life(own, ""));
   std::vector<std::uint16_t> ports;
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {

@@ -9,6 +9,7 @@
 #include <cm/event_channel.hpp>
 #include <cm/identifier.hpp>
 #include <cm/local_device.hpp>
+#include <engine/device_context.hpp>
 #include <netinet/in.h>
 #include <verbs/soft_verbs.hpp>
 
@@ -49,6 +50,11 @@ int complete(rdma_cm_id* id) {
 template <class Function>
 int begin_and_complete(rdma_cm_id* id, Function function) {
   return with(id, function) == 0 ? complete(id) : -1;
+}
+
+/// Not through the inline functions of libibverbs, which may ask for exported ones of it.
+const verbs_context& extended_functions(const rdma_cm_id* id) {
+  return engine::device_context::of(id->verbs).verbs;
 }
 
 ibv_qp_type type_of(rdma_port_space space) {
@@ -319,7 +325,7 @@ int create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attributes) {
                         attributes->send_cq);
   ibv_qp* qp = nullptr;
   if (failure == 0) {
-    qp = ibv_create_qp_ex(id->verbs, attributes);
+    qp = extended_functions(id).create_qp_ex(id->verbs, attributes);
     failure = qp != nullptr ? 0 : errno;
   }
   if (failure == 0) {
@@ -388,7 +394,7 @@ int create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attributes) {
                                       attributes->cq))
       return result(failure);
   }
-  auto* const made = ibv_create_srq_ex(id->verbs, attributes);
+  auto* const made = extended_functions(id).create_srq_ex(id->verbs, attributes);
   if (made == nullptr) {
     const int failure = errno;
     if (id->qp == nullptr && id->srq == nullptr) destroy_cqs(id);
