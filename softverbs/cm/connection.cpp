@@ -542,8 +542,8 @@ int identifier::reject(std::span<const std::byte> private_data, wire::reject_rea
     return failure;
   message.reason = static_cast<std::uint16_t>(reason);
   if (phase_ == phase::replied) message.answered = wire::cm_answered::reply;
-  if (phase_ == phase::requested) repeated_ = message;  // for requests that are repeated
   message.status = wire::sidr_status::rejected;
+  if (phase_ == phase::requested) repeated_ = message;  // for requests that are repeated
   phase_ = phase::closed;
   const int failure = send(message);
   return failure == ECONNREFUSED ? 0 : failure;
