@@ -8,9 +8,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-GROUP = "239.47.91.1"
-UDADDY_PORT = 7174  # it has no other
-TCP, UDP = 0x106, 0x111  # port spaces of librdmacm
+from rdmaxx_test.two_sides import GROUP, UDADDY_PORT
+
 FIRST_PORT = 20000
 NOBODYS_PORT = 19999
 

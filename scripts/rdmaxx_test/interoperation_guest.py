@@ -24,7 +24,6 @@ from rdmaxx_test import peers, two_sides
 from rdmaxx_test.interoperation_cases import Case, Meeting, Side
 
 NAMESPACE = "soft"
-ROCE_PORT = 4791
 # What softverbs asks for. With the kernel's own limit, a train of packets that rxe sends does not fit.
 LARGEST_BUFFER = 4 << 20
 TIME_TO_REFUSE = 10  # seconds; who hears nothing gives up after a minute
@@ -96,11 +95,11 @@ class Stage:
             return two_sides.is_listening(case.port, process)
         if meeting is Meeting.MULTICAST:
             in_kernel = case.server is Side.KERNEL
-            return _kernel_is_member() if in_kernel else two_sides.is_member_of(cases.GROUP, ROCE_PORT, process)
-        space = cases.UDP if meeting is Meeting.DATAGRAM_LISTENER else cases.TCP
+            return _kernel_is_member() if in_kernel else two_sides.is_member_of(two_sides.GROUP, two_sides.ROCE_PORT, process)
+        space = two_sides.UDP if meeting is Meeting.DATAGRAM_LISTENER else two_sides.TCP
         if case.server is Side.SOFT:
             return two_sides.offers_service(space, case.port, process)
-        return _kernel_listens("UDP" if space == cases.UDP else "TCP", case.port)
+        return _kernel_listens("UDP" if space == two_sides.UDP else "TCP", case.port)
 
 
 def _kernel_listens(port_space: str, port: int) -> bool:
@@ -114,7 +113,7 @@ def _kernel_listens(port_space: str, port: int) -> bool:
 
 def _kernel_is_member() -> bool:
     """rxe takes an Ethernet address for a group when a queue pair is attached, that of an IPv6 group."""
-    return f" 3333{ipaddress.IPv4Address(cases.GROUP).packed.hex()}" in Path("/proc/net/dev_mcast").read_text()
+    return f" 3333{ipaddress.IPv4Address(two_sides.GROUP).packed.hex()}" in Path("/proc/net/dev_mcast").read_text()
 
 
 def _do(*words: str) -> str:

@@ -10,6 +10,10 @@ from pathlib import Path
 
 from rdmaxx_project import processes
 
+ROCE_PORT = 4791
+TCP, UDP, IB = 0x106, 0x111, 0x13F  # port spaces of librdmacm
+UDADDY_PORT = 7174  # it has no other
+GROUP = "239.47.91.1"  # for what is sent to many
 LISTENING = "0A"  # as /proc/net/tcp writes the state
 LOOK_AGAIN_AFTER = 0.005  # seconds
 TIME_TO_FOLLOW = 10  # seconds that one side has to end after the other failed

@@ -310,8 +310,7 @@ void agent::receive_letter(const engine::mailbox::letter& letter) {
                         .destination = letter.destination,
                         .source_port = letter.source_port,
                         .destination_port = wire::roce_udp_port};
-  if (letter.packets.size() < wire::icrc_bytes || !wire::icrc_holds(flow, letter.packets)) return;
-  const auto packet = wire::decode(letter.packets);
+  const auto packet = wire::intact_packet(flow, letter.packets);
   if (packet && packet->header.destination_qpn == wire::management_qpn)
     engine::receive_management(flow, *packet);
 }

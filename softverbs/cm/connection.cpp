@@ -391,11 +391,7 @@ void identifier::on_sidr_reply(const wire::cm_message& message) {
   auto& told = news.param.ud;
   told.qp_num = message.qpn;
   told.qkey = message.qkey;
-  told.ah_attr.is_global = 1;
-  told.ah_attr.port_num = 1;
-  std::memcpy(told.ah_attr.grh.dgid.raw, peer_.raw.data(), sizeof told.ah_attr.grh.dgid.raw);
-  told.ah_attr.grh.sgid_index = device_->gid_index_of(own_).value_or(0);
-  told.ah_attr.grh.hop_limit = 64;
+  told.ah_attr = path_to(peer_);
   told.ah_attr.grh.traffic_class = type_of_service_;
   told.ah_attr.grh.flow_label = flow_label(own_qpn_, message.qpn);
   raise(news);
@@ -669,12 +665,7 @@ void identifier::on_response_seen(cm_event& news) {
   if (failure != 0) {
     news.event = RDMA_CM_EVENT_CONNECT_ERROR;
     news.status = -failure;
-    if (phase_ != phase::replied) return;
-    auto message = message_of(cm_kind::rejection);
-    message.answered = wire::cm_answered::reply;
-    message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);
-    static_cast<void>(send(message));
-    phase_ = phase::closed;
+    static_cast<void>(reject({}, wire::reject_reason::consumer));
     return;
   }
   news.event = RDMA_CM_EVENT_ESTABLISHED;
@@ -696,8 +687,7 @@ int identifier::make_ready() const {
 
 int identifier::describe(ibv_qp_attr& attributes, int& mask) const {
   if (device_ == nullptr) return EINVAL;
-  const auto index = device_->gid_index_of(own_);
-  if (!index) return EADDRNOTAVAIL;
+  if (!device_->gid_index_of(own_)) return EADDRNOTAVAIL;
   if (is_listening()) return EINVAL;
   const bool before = phase_ < phase::requested;
   if (!before && !is_datagram() && phase_ >= phase::disconnecting) return EINVAL;
@@ -726,11 +716,7 @@ int identifier::describe(ibv_qp_attr& attributes, int& mask) const {
       attributes.dest_qp_num = peer_qpn_;
       attributes.rq_psn = own_psn_;
       attributes.max_dest_rd_atomic = responder_resources_;
-      attributes.ah_attr.is_global = 1;
-      attributes.ah_attr.port_num = 1;
-      std::memcpy(attributes.ah_attr.grh.dgid.raw, peer_.raw.data(), peer_.raw.size());
-      attributes.ah_attr.grh.sgid_index = *index;
-      attributes.ah_attr.grh.hop_limit = 64;
+      attributes.ah_attr = path_to(peer_);
       attributes.ah_attr.grh.traffic_class = type_of_service_;
       attributes.ah_attr.grh.flow_label = flow_label(own_qpn_, peer_qpn_);
       mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

@@ -38,6 +38,8 @@ ibv_gid gid_of(const net::address& address) {
   return gid;
 }
 
+constexpr std::uint8_t hop_limit = 64;
+
 /// Only to be told to the user: nothing is reserved by it.
 std::uint16_t some_port() {
   static std::atomic<std::uint16_t> next = 0;
@@ -64,7 +66,7 @@ identifier::~identifier() {
 void identifier::retire() {
   if (retired_) return;
   retired_ = true;
-  if (phase_ == phase::requested) {
+  if (phase_ == phase::requested || phase_ == phase::replied) {
     static_cast<void>(reject({}, wire::reject_reason::consumer));
   } else if (phase_ == phase::established) {
     if (!is_datagram()) static_cast<void>(send(message_of(wire::cm_kind::disconnect_request)));
@@ -77,7 +79,7 @@ void identifier::retire() {
     message.service_id = service_;
     wire::put_guid(message, agent_.ca_guid());
     static_cast<void>(send(message));
-  } else if (phase_ == phase::accepted || phase_ == phase::replied) {
+  } else if (phase_ == phase::accepted) {
     auto message = message_of(wire::cm_kind::rejection);
     message.answered = wire::cm_answered::reply;
     message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);
@@ -258,7 +260,7 @@ void identifier::describe_path() {
   path_ = {};
   path_.dgid = gid_of(peer_);
   path_.sgid = gid_of(own_);
-  path_.hop_limit = 64;
+  path_.hop_limit = hop_limit;
   path_.traffic_class = type_of_service_;
   path_.reversible = 1;
   path_.numb_path = 1;
@@ -270,6 +272,16 @@ void identifier::describe_path() {
   path_.packet_life_time = static_cast<std::uint8_t>(acknowledge_timeout() - 1);
   route.path_rec = &path_;
   route.num_paths = 1;
+}
+
+ibv_ah_attr identifier::path_to(const net::address& destination) const {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  path.port_num = 1;
+  path.grh.dgid = gid_of(destination);
+  path.grh.sgid_index = device_->gid_index_of(own_).value_or(0);
+  path.grh.hop_limit = hop_limit;
+  return path;
 }
 
 int identifier::set_option(int level, int option, std::span<const std::byte> value) {
@@ -314,11 +326,10 @@ int identifier::join(const sockaddr* group_address, void* group_context) {
   if (!is_ip(group_address) || device_ == nullptr || !is_datagram()) return EINVAL;
   const auto address = net::address::from_sockaddr(group_address);
   if (address.is_any()) return EINVAL;
-  const auto index = device_->gid_index_of(own_);
-  if (!index || address.is_ipv4() != own_.is_ipv4()) return EINVAL;
+  if (!device_->gid_index_of(own_) || address.is_ipv4() != own_.is_ipv4()) return EINVAL;
   group joined{.address = address};
   int failure = 0;
-  if (qp != nullptr && is_datagram() && address.is_multicast()) {
+  if (qp != nullptr && address.is_multicast()) {
     const auto gid = gid_of(address);
     failure = verbs::attach_mcast(qp, &gid, 0);
     joined.attached = failure == 0;
@@ -331,11 +342,7 @@ int identifier::join(const sockaddr* group_address, void* group_context) {
   told.private_data = group_context;
   told.qp_num = wire::multicast_qpn;
   told.qkey = RDMA_UDP_QKEY;
-  told.ah_attr.is_global = 1;
-  told.ah_attr.port_num = 1;
-  told.ah_attr.grh.dgid = gid_of(address);
-  told.ah_attr.grh.sgid_index = *index;
-  told.ah_attr.grh.hop_limit = 64;
+  told.ah_attr = path_to(address);
   if (failure == 0) groups_.push_back(joined);
   raise(news);
   return 0;

@@ -148,6 +148,7 @@ class identifier : public rdma_cm_id {
   void unwatch_peer();
   void set_addresses();
   void describe_path();
+  [[nodiscard]] ibv_ah_attr path_to(const net::address& destination) const;
 
   agent& agent_;
   const unsigned generation_ = engine::process_generation();

@@ -343,14 +343,7 @@ int create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attributes) {
 }
 
 int create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attributes) {
-  ibv_qp_init_attr_ex wanted{};
-  wanted.qp_context = attributes->qp_context;
-  wanted.send_cq = attributes->send_cq;
-  wanted.recv_cq = attributes->recv_cq;
-  wanted.srq = attributes->srq;
-  wanted.cap = attributes->cap;
-  wanted.qp_type = attributes->qp_type;
-  wanted.sq_sig_all = attributes->sq_sig_all;
+  auto wanted = verbs::extended(*attributes);
   if (pd != nullptr) {
     wanted.comp_mask = IBV_QP_INIT_ATTR_PD;
     wanted.pd = pd;

@@ -128,8 +128,7 @@ void sort_management(station& place, const wire::flow& flow, std::span<const std
   while (!packets.empty()) {
     const auto datagram = packets.first(std::min(packets.size(), segment_bytes));
     packets = packets.subspan(datagram.size());
-    if (datagram.size() < wire::icrc_bytes || !wire::icrc_holds(flow, datagram)) continue;
-    const auto packet = wire::decode(datagram);
+    const auto packet = wire::intact_packet(flow, datagram);
     const auto message = packet ? wire::decode_cm(packet->payload) : std::nullopt;
     if (!message) continue;
     // It names no service: only this process can look whether it knows the request. Others find out

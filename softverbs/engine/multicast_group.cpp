@@ -42,8 +42,7 @@ bool multicast_group::receive(net::receive_buffers& buffers) const {
 }
 
 void multicast_group::deliver(const wire::flow& flow, std::span<const std::byte> datagram) const {
-  if (datagram.size() < wire::icrc_bytes || !wire::icrc_holds(flow, datagram)) return;
-  const auto packet = wire::decode(datagram);
+  const auto packet = wire::intact_packet(flow, datagram);
   if (!packet || packet->header.destination_qpn != wire::multicast_qpn) return;
   const inbound in{.packet = *packet,
                    .source = flow.source,

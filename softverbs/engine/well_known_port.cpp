@@ -188,8 +188,7 @@ void well_known_port::deliver(const net::address& own, const net::address& sourc
 }
 
 void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::byte> datagram) {
-  if (datagram.size() < wire::icrc_bytes || !wire::icrc_holds(flow, datagram)) return;
-  const auto packet = wire::decode(datagram);
+  const auto packet = wire::intact_packet(flow, datagram);
   if (!packet) return;
   if (packet->header.destination_qpn == wire::management_qpn) {
     receive_management(flow, *packet);

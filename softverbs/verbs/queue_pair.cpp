@@ -250,15 +250,20 @@ void set_shared_receive_functions(verbs_context& verbs) {
   verbs.close_xrcd = close_xrcd;
 }
 
-ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& attributes) {
   ibv_qp_init_attr_ex wanted{};
-  wanted.qp_context = attributes->qp_context;
-  wanted.send_cq = attributes->send_cq;
-  wanted.recv_cq = attributes->recv_cq;
-  wanted.srq = attributes->srq;
-  wanted.cap = attributes->cap;
-  wanted.qp_type = attributes->qp_type;
-  wanted.sq_sig_all = attributes->sq_sig_all;
+  wanted.qp_context = attributes.qp_context;
+  wanted.send_cq = attributes.send_cq;
+  wanted.recv_cq = attributes.recv_cq;
+  wanted.srq = attributes.srq;
+  wanted.cap = attributes.cap;
+  wanted.qp_type = attributes.qp_type;
+  wanted.sq_sig_all = attributes.sq_sig_all;
+  return wanted;
+}
+
+ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  auto wanted = extended(*attributes);
   wanted.comp_mask = IBV_QP_INIT_ATTR_PD;
   wanted.pd = pd;
   auto* const qp = make_qp(pd->context, wanted);

@@ -56,6 +56,8 @@ int modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask);
 int query_srq(ibv_srq* srq, ibv_srq_attr* attributes);
 int destroy_srq(ibv_srq* srq);
 
+/// The same wishes for the extended functions, without a protection domain.
+[[nodiscard]] ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& attributes);
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes);
 int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask);
 int query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask, ibv_qp_init_attr* init);

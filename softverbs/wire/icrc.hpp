@@ -7,10 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <net/address.hpp>
 #include <sys/uio.h>
+#include <wire/packet.hpp>
 
 namespace softverbs::wire {
 
@@ -33,5 +35,11 @@ struct flow {
 /// right is accepted: 16 of the 32 bits still check (all 32 over IPv6).
 [[nodiscard]] bool icrc_holds(const flow& packet_flow,
                               std::span<const std::byte> datagram) noexcept;
+
+/// The packet in the datagram; nothing if it is damaged or none.
+[[nodiscard]] inline std::optional<packet> intact_packet(const flow& flow,
+                                                         std::span<const std::byte> datagram) {
+  return icrc_holds(flow, datagram) ? decode(datagram) : std::nullopt;
+}
 
 }  // namespace softverbs::wire

@@ -12,6 +12,7 @@ from rdmaxx_project import presets, processes, progress
 from rdmaxx_project.repository import BUILD
 from rdmaxx_test import two_sides
 from rdmaxx_test.checks import Finding, Wanted
+from rdmaxx_test.two_sides import GROUP, IB, ROCE_PORT, TCP, UDADDY_PORT, UDP
 
 PRESET = "dev"
 DEVICE = "soft0"
@@ -114,13 +115,10 @@ class Meeting:
         )
 
 
-# They connect by librdmacm. {port} is where they meet.
-TCP, UDP, IB = 0x106, 0x111, 0x13F  # port spaces
-GROUP = "239.47.91.1"
-
-
 @dataclass(frozen=True)
 class Connection:
+    """A program that connects by librdmacm; {port} is where the sides meet."""
+
     server: str
     client: str
     port_space: int = TCP
@@ -145,8 +143,6 @@ def _connecting_perftest(command: str) -> Connection:
     return Connection(common, f"{common} 127.0.0.1")
 
 
-ROCE_PORT = 4791
-UDADDY_PORT = 7174  # it has no other
 CONNECTIONS = [
     *(
         Connection(f"rping -s -a {address} -p {{port}} {options}", f"rping -c -a {address} -p {{port}} {options}")
