@@ -11,7 +11,7 @@ COMMAND = ("g++", "-std=c++23", "-Wall", "-Wextra", "-Werror", "-fdiagnostics-co
 
 def check_syntax(source: Path, *options: str) -> str | None:
     """With the headers of the source tree. Returns the compiler's messages if it fails."""
-    return _messages([*COMMAND, "-fsyntax-only", f"-I{ROOT}/include", *options, str(source)])
+    return _messages([*COMMAND, "-fsyntax-only", f"-I{ROOT}/include", f"-I{ROOT}/softverbs/include", *options, str(source)])
 
 
 def build_program(source: Path, program: Path, *options: str) -> str | None:

@@ -1,10 +1,22 @@
 #include <cerrno>
+#include <chrono>
+#include <string>
 #include <string_view>
 
 #include <base/settings.hpp>
+#include <engine/fault_plan.hpp>
+#include <engine/station.hpp>
+#include <engine/virtual_time.hpp>
+#include <fmt/ranges.h>
 #include <softverbs/softverbs.h>
 
 using namespace softverbs;
+
+namespace {
+
+thread_local std::string faults_problem;
+
+}  // namespace
 
 const char* softverbs_version(void) { return RDMAXX_VERSION; }
 
@@ -26,3 +38,29 @@ int softverbs_set(const char* name, const char* value) try {
 } catch (...) {
   return ENOMEM;
 }
+
+int softverbs_faults(const char* rules) try {
+  faults_problem.clear();
+  const auto problems =
+      engine::fault_plan::of_process().replace(rules != nullptr ? rules : std::string_view());
+  if (!problems.empty()) {
+    faults_problem = fmt::format("{}", fmt::join(problems, "; "));
+    return EINVAL;
+  }
+  engine::follow_fault_plan();
+  return 0;
+} catch (...) {
+  return ENOMEM;
+}
+
+const char* softverbs_faults_problem(void) { return faults_problem.c_str(); }
+
+uint64_t softverbs_faults_hits(size_t rule) { return engine::fault_plan::of_process().hits(rule); }
+
+void softverbs_time_stop(void) { engine::stop_time(); }
+
+int softverbs_time_advance(uint64_t nanoseconds) {
+  return engine::advance_time(std::chrono::nanoseconds(nanoseconds)) ? 0 : EINVAL;
+}
+
+void softverbs_time_resume(void) { engine::resume_time(); }

@@ -11,6 +11,7 @@
 #include <base/log.hpp>
 #include <cm/identifier.hpp>
 #include <cm/sign_of_life.hpp>
+#include <engine/fault_plan.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/per_process.hpp>
 #include <engine/station.hpp>
@@ -23,6 +24,7 @@
 namespace softverbs::cm {
 namespace {
 
+using engine::clock;
 using engine::never;
 using engine::time_point;
 
@@ -36,8 +38,12 @@ struct agent_of_process {
 agent& agent::of_process() {
   static engine::per_process<agent_of_process> all;
   auto& own = all.get();
-  const std::lock_guard lock(own.mutex);
-  if (own.made == nullptr) own.made = new agent;
+  {
+    const std::lock_guard lock(own.mutex);
+    if (own.made != nullptr) return *own.made;
+    own.made = new agent;
+  }
+  engine::add_time_source(*own.made);
   return *own.made;
 }
 
@@ -244,18 +250,21 @@ void agent::work() {
   for (;;) {
     std::array<epoll_event, 16> ready{};
     timespec timeout{};
-    if (next != never) {
+    const auto until = clock::wall_time(next);
+    const bool for_ever = until == clock::wall::time_point::max();
+    if (!for_ever) {
       const auto left = std::max(std::chrono::nanoseconds(0),
-                                 std::chrono::nanoseconds(next - engine::clock::now()));
+                                 std::chrono::nanoseconds(until - clock::wall::now()));
       timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
     }
-    const int count = ::epoll_pwait2(epoll_, ready.data(), ready.size(),
-                                     next == never ? nullptr : &timeout, nullptr);
+    const int count =
+        ::epoll_pwait2(epoll_, ready.data(), ready.size(), for_ever ? nullptr : &timeout, nullptr);
     const std::lock_guard lock(mutex);
     try {
       for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
       handle_inbox();
-      next = run_timers();
+      // While the clock is stopped, whoever moves it runs the timers.
+      next = clock::is_stopped() ? never : run_timers();
     } catch (const std::exception& problem) {
       // As a network does: what could not be handled is lost, and its sender repeats it.
       log(log_level::error, "a message of the connection manager is lost: {}", problem.what());
@@ -315,7 +324,7 @@ void agent::receive_letter(const engine::mailbox::letter& letter) {
     engine::receive_management(flow, *packet);
 }
 
-void agent::handle_inbox() {
+bool agent::handle_inbox() {
   std::vector<engine::management_datagram> datagrams;
   std::vector<std::uint32_t> queue_pairs;
   {
@@ -325,9 +334,16 @@ void agent::handle_inbox() {
   }
   for (const auto& each : datagrams) handle(each);
   for (const auto qpn : queue_pairs) data_came_to(qpn);
+  return !datagrams.empty() || !queue_pairs.empty();
+}
+
+bool agent::is_cut_off(const engine::management_datagram& datagram) {
+  const auto* const device = device_with(datagram.destination);
+  return device != nullptr && (device->place->is_frozen() || device->place->port_is_down());
 }
 
 void agent::handle(const engine::management_datagram& datagram) {
+  if (is_cut_off(datagram)) return;
   const auto& message = datagram.message;
   if (message.kind == wire::cm_kind::request || message.kind == wire::cm_kind::sidr_request) {
     handle_request(datagram);
@@ -358,6 +374,20 @@ void agent::answer_for_nobody(const engine::management_datagram& datagram) {
       engine::send_management(*device->place, datagram.destination, datagram.source, *answer));
 }
 
+bool agent::refuse_for_fault_plan(const engine::management_datagram& datagram) {
+  auto& plan = engine::fault_plan::of_process();
+  if (!plan.is_active(engine::fault_site::request)) return false;
+  const auto reason = plan.on_request();
+  auto answer = engine::answer_of_nobody(datagram.message);
+  auto* const device = device_with(datagram.destination);
+  if (!reason || !answer || device == nullptr) return false;
+  answer->reason = *reason;
+  answer->status = wire::sidr_status::rejected;
+  static_cast<void>(
+      engine::send_management(*device->place, datagram.destination, datagram.source, *answer));
+  return true;
+}
+
 void agent::handle_request(const engine::management_datagram& datagram) {
   const auto& message = datagram.message;
   const request_key key{
@@ -366,6 +396,7 @@ void agent::handle_request(const engine::management_datagram& datagram) {
     found->second->on_repeated_request();
     return;
   }
+  if (refuse_for_fault_plan(datagram)) return;
   const bool is_datagram = message.kind == wire::cm_kind::sidr_request;
   identifier* general = nullptr;
   for (const auto& [fd, each] : listeners_) {
@@ -384,6 +415,30 @@ void agent::handle_request(const engine::management_datagram& datagram) {
   } else {
     answer_for_nobody(datagram);
   }
+}
+
+bool agent::settle() {
+  std::array<epoll_event, 16> ready{};
+  const std::lock_guard lock(mutex);
+  const int count = ::epoll_wait(epoll_, ready.data(), ready.size(), 0);
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    const int fd = ready[static_cast<std::size_t>(i)].data.fd;
+    any |= fd != wake_fd_;
+    handle_descriptor(fd);
+  }
+  any |= handle_inbox();
+  return any;
+}
+
+time_point agent::next_due() {
+  const std::lock_guard lock(mutex);
+  return timers_.empty() ? never : timers_.begin()->first;
+}
+
+void agent::run_due() {
+  const std::lock_guard lock(mutex);
+  static_cast<void>(run_timers());
 }
 
 time_point agent::run_timers() {

@@ -21,6 +21,7 @@
 #include <engine/clock.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
+#include <engine/virtual_time.hpp>
 #include <net/address.hpp>
 
 namespace softverbs::cm {
@@ -28,7 +29,7 @@ namespace softverbs::cm {
 class identifier;
 class port_reservation;
 
-class agent {
+class agent final : private engine::time_source {
  public:
   [[nodiscard]] static agent& of_process();
 
@@ -85,10 +86,13 @@ class agent {
   agent();
   void work();
   void wake() const;
-  void handle_inbox();
+  /// True if there was something.
+  bool handle_inbox();
+  [[nodiscard]] static bool is_cut_off(const engine::management_datagram& datagram);
   void data_came_to(std::uint32_t qpn);
   void handle(const engine::management_datagram& datagram);
   void handle_request(const engine::management_datagram& datagram);
+  [[nodiscard]] static bool refuse_for_fault_plan(const engine::management_datagram& datagram);
   void answer_for_nobody(const engine::management_datagram& datagram);
   void handle_descriptor(int fd);
   static void empty(const engine::mailbox& box);
@@ -96,7 +100,12 @@ class agent {
   void neighbour_has_gone(int fd);
   void greet_neighbour(int listener);
   void execute_wills_of(int fd);
+  /// Runs what is due; tells when the next one is.
   [[nodiscard]] engine::time_point run_timers();
+  bool settle() override;
+  [[nodiscard]] engine::time_point next_due() override;
+  void run_due() override;
+  void clock_changed() override { wake(); }
   void watch(int fd) const;
   void watch_new(int fd) const;
   static void close_known(int fd);

@@ -10,6 +10,7 @@
 #include <cm/identifier.hpp>
 #include <cm/local_device.hpp>
 #include <engine/device_context.hpp>
+#include <engine/fault_plan.hpp>
 #include <netinet/in.h>
 #include <verbs/soft_verbs.hpp>
 
@@ -179,6 +180,10 @@ rdma_conn_param bounded(const identifier& who, rdma_conn_param terms) {
 // --- channels and events ---------------------------------------------------------------------
 
 rdma_event_channel* create_event_channel() {
+  if (const int wanted = engine::injected_failure("rdma_create_event_channel")) {
+    errno = wanted;
+    return nullptr;
+  }
   auto made = std::make_unique<event_channel>();
   if (made->fd >= 0) return made.release();
   errno = EMFILE;
@@ -234,6 +239,7 @@ int ack_cm_event(rdma_cm_event* event) {
 // --- identifiers -----------------------------------------------------------------------------
 
 int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space) {
+  if (const int wanted = engine::injected_failure("rdma_create_id")) return result(wanted);
   return make_id(channel, id, context, space, type_of(space));
 }
 
@@ -273,15 +279,18 @@ int migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
 }
 
 int bind_addr(rdma_cm_id* id, sockaddr* address) {
+  if (const int wanted = engine::injected_failure("rdma_bind_addr")) return result(wanted);
   return with(id, [&](identifier& who) { return who.bind(address); });
 }
 
 int resolve_addr(rdma_cm_id* id, sockaddr* source, sockaddr* destination) {
+  if (const int wanted = engine::injected_failure("rdma_resolve_addr")) return result(wanted);
   return begin_and_complete(
       id, [&](identifier& who) { return who.resolve_address(source, destination); });
 }
 
 int resolve_route(rdma_cm_id* id) {
+  if (const int wanted = engine::injected_failure("rdma_resolve_route")) return result(wanted);
   return begin_and_complete(id, [](identifier& who) { return who.resolve_route(); });
 }
 
@@ -301,6 +310,7 @@ __be16 dst_port(rdma_cm_id* id) { return id->route.addr.dst_sin.sin_port; }
 // --- queue pairs -----------------------------------------------------------------------------
 
 int create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attributes) {
+  if (const int wanted = engine::injected_failure("rdma_create_qp")) return result(wanted);
   auto& who = identifier::of(id);
   if (!who.is_alive()) return result(ENODEV);
   if (id->qp != nullptr || id->verbs == nullptr) return result(EINVAL);
@@ -422,10 +432,12 @@ void destroy_srq(rdma_cm_id* id) {
 // --- connections -----------------------------------------------------------------------------
 
 int listen(rdma_cm_id* id, int backlog) {
+  if (const int wanted = engine::injected_failure("rdma_listen")) return result(wanted);
   return with(id, [&](identifier& who) { return who.listen(backlog); });
 }
 
 int connect(rdma_cm_id* id, rdma_conn_param* terms) {
+  if (const int wanted = engine::injected_failure("rdma_connect")) return result(wanted);
   return begin_and_complete(id, [&](identifier& who) {
     if (!terms_are_possible(who, terms)) return EINVAL;
     if (terms == nullptr || who.device() == nullptr) return who.connect(terms);
@@ -464,6 +476,7 @@ int get_request(rdma_cm_id* listener, rdma_cm_id** id) {
 }
 
 int accept(rdma_cm_id* id, rdma_conn_param* terms) {
+  if (const int wanted = engine::injected_failure("rdma_accept")) return result(wanted);
   const auto begin = [&](identifier& who) {
     if (!terms_are_possible(who, terms)) return EINVAL;
     if (terms == nullptr || who.device() == nullptr) return who.accept(terms);
@@ -513,10 +526,12 @@ int notify(rdma_cm_id* id, ibv_event_type event) {
 }
 
 int disconnect(rdma_cm_id* id) {
+  if (const int wanted = engine::injected_failure("rdma_disconnect")) return result(wanted);
   return begin_and_complete(id, [](identifier& who) { return who.disconnect(); });
 }
 
 int join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
+  if (const int wanted = engine::injected_failure("rdma_join_multicast")) return result(wanted);
   return begin_and_complete(id, [&](identifier& who) { return who.join(address, context); });
 }
 

@@ -1,6 +1,9 @@
 #include <engine/device_context.hpp>
 
+#include <cerrno>
+
 #include <base/settings.hpp>
+#include <engine/fault_plan.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/shared_receive_queue.hpp>
 
@@ -14,6 +17,10 @@ device_context::device_context(std::shared_ptr<station> station_of_netdev)
 }
 
 device_context::~device_context() { place->remove_observer(port_events_); }
+
+int device_context::refuses(std::string_view function) const {
+  return is_alive() ? injected_failure(function) : ENODEV;
+}
 
 void device_context::raise(ibv_event_type type, completion_queue& cq) {
   ibv_async_event event{};

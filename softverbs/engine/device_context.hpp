@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <engine/completion_queue.hpp>
 #include <engine/event_fd.hpp>
@@ -36,6 +37,10 @@ class device_context {
 
   /// False in a child of the process that opened the device: nothing of it can be used there.
   [[nodiscard]] bool is_alive() const noexcept { return generation_ == process_generation(); }
+
+  /// 0, or the errno with which the function of that name has to fail: here in a child, or because
+  /// the fault plan wants it.
+  [[nodiscard]] int refuses(std::string_view function) const;
 
   void raise(ibv_event_type type, completion_queue& cq);
   void raise(ibv_event_type type, queue_pair& qp);

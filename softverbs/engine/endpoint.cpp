@@ -8,6 +8,7 @@ namespace softverbs::engine {
 namespace {
 
 thread_local std::vector<std::shared_ptr<endpoint>> deferred;
+std::atomic<std::uint32_t> endpoints_made = 0;
 
 }  // namespace
 
@@ -34,6 +35,9 @@ void run() {
 
 }  // namespace deferred_work
 
+endpoint::endpoint(std::uint32_t number)
+    : qpn(number), order(endpoints_made.fetch_add(1, std::memory_order_relaxed) + 1) {}
+
 void endpoint::enqueue(const wire::headers& header, std::span<const iovec> payload,
                        const net::address& source, const net::address& destination) {
   {
@@ -52,6 +56,7 @@ void endpoint::enqueue(const wire::headers& header, std::span<const iovec> paylo
 
 void endpoint::run() {
   const std::lock_guard lock(mutex);
+  if (owner != nullptr && owner->context.place->is_frozen()) return;  // it runs again afterwards
   {
     const std::lock_guard inbox_lock(inbox_mutex_);
     std::swap(inbox_, handled_);

@@ -37,9 +37,10 @@ struct inbound {
 
 class endpoint : public std::enable_shared_from_this<endpoint> {
  public:
-  explicit endpoint(std::uint32_t number) : qpn(number) {}
+  explicit endpoint(std::uint32_t number);
 
   const std::uint32_t qpn;
+  const std::uint32_t order;         ///< 1 for the first of the process
   std::mutex mutex;                  ///< the lock of the queue pair
   queue_pair* owner = nullptr;       ///< null when it has been destroyed; guarded by `mutex`
   std::atomic<bool> closed = false;  ///< the queue pair has been destroyed

@@ -98,7 +98,9 @@ int send_management(station& from, const net::address& own, const net::address& 
                     const wire::cm_message& message) {
   const auto* const socket = from.management_socket(own);
   if (socket == nullptr) return EADDRNOTAVAIL;
+  if (from.is_frozen()) return 0;  // lost
   route way;
+  way.place = &from;
   way.flow = {.source = own,
               .destination = to,
               .source_port = socket->port(),
@@ -113,8 +115,8 @@ int send_management(station& from, const net::address& own, const net::address& 
   way.to_bytes = to.to_sockaddr(wire::roce_udp_port, from.device().index, way.to);
   const auto datagram = wire::encode(message);
   {
-    held_packet held;  // nothing overtakes it here
-    sender out(way, held);
+    packet_origin manager{.name = {.qpn = wire::management_qpn}, .held = {}};
+    sender out(way, manager);
     const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
                       .iov_len = datagram.size()};
     out.add(management_header(), {&whole, 1});

@@ -82,4 +82,13 @@ std::shared_ptr<endpoint> port_lease::find(std::uint32_t qpn) const {
   return endpoints_[qpn % numbers];
 }
 
+std::vector<std::shared_ptr<endpoint>> port_lease::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<endpoint>> found;
+  for (const auto& each : endpoints_) {
+    if (each != nullptr) found.push_back(each);
+  }
+  return found;
+}
+
 }  // namespace softverbs::engine

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
@@ -18,6 +19,26 @@ constexpr std::uint64_t longest_message = std::uint64_t{1} << 31;
 constexpr std::uint32_t lowest_soft_qpn = 1024U << 8;
 
 std::size_t bytes_of(ibv_mtu mtu) { return std::size_t{128} << mtu; }
+
+/// As the fault plan calls it.
+std::string_view name_of(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return "WRITE";
+    case IBV_WR_RDMA_READ:
+      return "READ";
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return "ATOMIC";
+    case IBV_WR_BIND_MW:
+      return "BIND";
+    case IBV_WR_LOCAL_INV:
+      return "INVALIDATE";
+    default:
+      return "SEND";
+  }
+}
 
 }  // namespace
 
@@ -42,6 +63,7 @@ queue_pair::queue_pair(device_context& owner, std::shared_ptr<endpoint> end, con
   qp_base.state = IBV_QPS_RESET;
   attributes.qp_state = IBV_QPS_RESET;
   attributes.path_mig_state = IBV_MIG_MIGRATED;
+  origin.name = {.qpn = where->qpn, .order = where->order};
 }
 
 wire::transport queue_pair::service() const {
@@ -183,6 +205,7 @@ std::shared_ptr<route> queue_pair::route_to(const path_ends& wanted, std::uint32
 
 std::shared_ptr<route> queue_pair::find_route(const path_ends& wanted, std::uint32_t qpn) const {
   auto found = std::make_shared<route>();
+  found->place = context.place.get();
   found->socket = context.place->socket_of(where->qpn, wanted.source);
   if (found->socket == nullptr) return nullptr;
   // A number below the ports of this kind belongs to another implementation on this host.
@@ -208,7 +231,7 @@ void queue_pair::reset() {
   in.reset(0);
   out.reset(0);
   connected = nullptr;
-  held.reset();
+  origin.held.reset();
 }
 
 void queue_pair::enter_error() {
@@ -479,7 +502,28 @@ int queue_pair::bind_window(memory_window& window, const ibv_mw_bind& wanted) {
   return 0;
 }
 
+ibv_wc_status queue_pair::injected_status(std::string_view operation) {
+  using action = fault_rule::action;
+  const auto fate = fault_plan::of_process().on_operation(origin.name, operation);
+  if (!fate.what) return IBV_WC_SUCCESS;
+  if (fate.what == action::complete) return fate.status;
+  if (fate.what == action::break_queue_pair) {
+    raise(IBV_EVENT_QP_FATAL);
+    return IBV_WC_WR_FLUSH_ERR;
+  }
+  context.place->begin_outage(*fate.what, fate.duration);
+  return IBV_WC_SUCCESS;
+}
+
+void queue_pair::inject_faults(unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    auto& work = sends[sends.next_slot(i)];
+    work.failed = injected_status(name_of(work.opcode));
+  }
+}
+
 void queue_pair::posted(unsigned count) {
+  if (fault_plan::of_process().is_active(fault_site::operation)) inject_faults(count);
   sends.publish(count);
   if (attributes.qp_state == IBV_QPS_ERR || attributes.qp_state == IBV_QPS_SQE) {
     while (!sends.is_empty()) complete_oldest_send(IBV_WC_WR_FLUSH_ERR);
@@ -498,6 +542,7 @@ bool queue_pair::is_from_peer(const inbound& packet) const {
 }
 
 void queue_pair::receive(const inbound& packet) {
+  if (context.place->port_is_down()) return;
   const auto& header = packet.packet.header;
   const auto state = attributes.qp_state;
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE)
@@ -514,7 +559,7 @@ void queue_pair::receive(const inbound& packet) {
       const auto back =
           route_to({.source = packet.destination, .destination = packet.source}, header.source_qpn);
       if (back != nullptr) {
-        sender answer(*back, held);
+        sender answer(*back, origin);
         answer.add({.service = wire::transport::ud,
                     .op = wire::operation::acknowledge,
                     .destination_qpn = header.source_qpn,

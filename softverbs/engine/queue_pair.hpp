@@ -73,6 +73,8 @@ class queue_pair : public ibv_qp_ex {
   void complete_oldest_send(ibv_wc_status status);
   void push_completion(completion_queue& cq, const ibv_wc& wc, bool solicited);
   void enter_error();
+  /// What the fault plan makes of an operation: the status that it completes with.
+  [[nodiscard]] ibv_wc_status injected_status(std::string_view operation);
   /// UC and UD: a failed send stops the send queue alone.
   void enter_send_error();
   void raise(ibv_event_type event) { context.raise(event, *this); }
@@ -95,7 +97,7 @@ class queue_pair : public ibv_qp_ex {
 
   path_ends ends;                    ///< of a connected queue pair
   std::shared_ptr<route> connected;  ///< to its peer; null before RTR
-  held_packet held;                  ///< by the fault plan
+  packet_origin origin;
   std::atomic<unsigned> groups = 0;  ///< that it is attached to
 
   // wr_start … wr_complete
@@ -104,6 +106,8 @@ class queue_pair : public ibv_qp_ex {
 
  private:
   void complete_send(const send_work& work, ibv_wc_status status);
+  /// What the fault plan wants to become of the requests behind the newest.
+  void inject_faults(unsigned count);
   [[nodiscard]] int apply(const ibv_qp_attr& wanted, int mask);
   [[nodiscard]] int connect(const ibv_qp_attr& wanted);
   void reset();

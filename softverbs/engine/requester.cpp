@@ -173,6 +173,7 @@ bool requester::is_idle() const {
 }
 
 bool requester::pump() {
+  if (qp_.context.place->is_frozen()) return false;
   // 10.3.1.7: in SQD what was begun is brought to its end.
   if (qp_.attributes.qp_state != IBV_QPS_RTS && qp_.attributes.qp_state != IBV_QPS_SQD)
     return false;
@@ -235,7 +236,7 @@ bool requester::pump_reliable() {
   {
     // What has been located stays registered until it has been sent: destroyed in reverse order.
     std::optional<memory_table::use> memory(qp_.context.memory);
-    sender out(*qp_.connected, qp_.held);
+    sender out(*qp_.connected, qp_.origin);
     while (cursor_ < qp_.sends.head()) {
       auto& work = qp_.sends[cursor_];
       if (!work.started && !begin(work, cursor_, *memory)) break;
@@ -682,7 +683,7 @@ bool requester::pump_unreliable() {
       const bool controlled = to->same_host;
       if (!controlled) unacknowledged_ = next_;
       const memory_table::use memory(qp_.context.memory);
-      sender out(*to, qp_.held);
+      sender out(*to, qp_.origin);
       while (next_ <= work.last_psn) {
         if ((controlled && (!window_is_open(mtu) || !has_room(*to))) ||
             sent + out.bytes() >= burst_bytes) {

@@ -443,6 +443,12 @@ void responder::complete_receive(ibv_wc wc, bool solicited) {
   wc.wr_id = receive_.wr_id;
   wc.qp_num = qp_.where->qpn;
   if (wc.src_qp == 0) wc.src_qp = qp_.attributes.dest_qp_num;
+  if (wc.status == IBV_WC_SUCCESS && fault_plan::of_process().is_active(fault_site::operation)) {
+    wc.status = qp_.injected_status("RECV");
+    qp_.push_completion(*receive_cq_, wc, solicited || wc.status != IBV_WC_SUCCESS);
+    if (wc.status != IBV_WC_SUCCESS) qp_.enter_error();
+    return;
+  }
   qp_.push_completion(*receive_cq_, wc, solicited);
 }
 
@@ -591,6 +597,7 @@ void responder::reject(wire::nak code, ibv_wc_status receive_status, ibv_event_t
 }
 
 bool responder::pump() {
+  if (qp_.context.place->is_frozen()) return false;
   if (qp_.connected == nullptr) {
     answers_.clear();
     answer_due_ = false;
@@ -600,7 +607,7 @@ bool responder::pump() {
   while (!answers_.empty()) {
     auto& next = answers_.front();
     const memory_table::use memory(qp_.context.memory);
-    sender out(*qp_.connected, qp_.held);
+    sender out(*qp_.connected, qp_.origin);
     if (next.is_atomic) {
       auto header = answer_header(operation::atomic_acknowledge, next.first_psn);
       header.msn = next.msn;
@@ -653,7 +660,7 @@ bool responder::pump() {
 
 void responder::send_simple_answer() {
   answer_due_ = false;
-  sender out(*qp_.connected, qp_.held);
+  sender out(*qp_.connected, qp_.origin);
   auto header = answer_header(operation::acknowledge, due_psn_);
   header.syndrome = due_syndrome_;
   out.add(header, {});

@@ -4,11 +4,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
-#include <engine/faults.hpp>
 #include <engine/mailbox.hpp>
+#include <engine/station.hpp>
+#include <fcntl.h>
+#include <unistd.h>
 #include <wire/pcap.hpp>
 
 namespace softverbs::engine {
@@ -38,8 +41,8 @@ struct sender::scratch {
   std::array<iovec, most_parts + 64> parts;
 };
 
-sender::sender(const route& to, held_packet& held)
-    : route_(to), held_(held), scratch_([]() -> scratch& {
+sender::sender(const route& to, packet_origin& from)
+    : route_(to), from_(from), scratch_([]() -> scratch& {
         static thread_local scratch memory;
         return memory;
       }()) {}
@@ -48,7 +51,7 @@ void sender::add(wire::headers header, std::span<const iovec> payload) {
   const auto payload_bytes = total(payload);
   header.pad_bytes = static_cast<std::uint8_t>(-payload_bytes & 3);
   bytes_ += payload_bytes;
-  if (fault_plan::of_process().is_active()) {
+  if (fault_plan::of_process().is_active(fault_site::packet)) {
     add_with_faults(header, payload);
   } else {
     append(header, payload);
@@ -161,26 +164,51 @@ void sender::send_flat(std::span<const std::byte> datagram) {
   [[maybe_unused]] const int lost = hand_over({&whole, 1}, datagram.size());
 }
 
+void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanoseconds delay) const {
+  // The socket towards a mailbox belongs to whoever is sending now.
+  const std::shared_ptr<const int> letters(
+      new int(route_.letters < 0 ? -1 : ::fcntl(route_.letters, F_DUPFD_CLOEXEC, 0)),
+      [](const int* fd) {
+        if (*fd >= 0) ::close(*fd);
+        delete fd;
+      });
+  route_.place->at(clock::now() + delay, [way = route_, letters, packet = std::move(datagram)] {
+    auto late = way;
+    late.letters = *letters;
+    packet_origin nobody;
+    sender(late, nobody).send_flat(packet);
+  });
+}
+
 void sender::add_with_faults(const wire::headers& header, std::span<const iovec> payload) {
-  auto& plan = fault_plan::of_process();
-  const auto fate = plan.next();
-  if (fate == fault_plan::fate::lose) return;
+  using action = fault_rule::action;
+  if (route_.place->port_is_down()) return;
+  const auto first = payload.empty()
+                         ? std::span<const std::byte>()
+                         : std::span(static_cast<const std::byte*>(payload.front().iov_base),
+                                     payload.front().iov_len);
+  const auto fate = fault_plan::of_process().on_packet(from_.name, header, first);
+  if (fate.what == action::lose) return;
   auto packet = flatten(header, payload);
-  if (fate == fault_plan::fate::hold_back && !held_) {
-    held_ = std::move(packet);
+  if (fate.what == action::delay) {
+    send_later(std::move(packet), fate.delay);
     return;
   }
-  if (fate == fault_plan::fate::corrupt) {
+  if (fate.what == action::reorder && !from_.held) {
+    from_.held = std::move(packet);
+    return;
+  }
+  if (fate.what == action::corrupt) {
     // The packet's own bytes, except the one that the ICRC leaves out.
-    auto bit = plan.pick(static_cast<std::uint32_t>(packet.size() * 8));
+    auto bit = fate.random % static_cast<std::uint32_t>(packet.size() * 8);
     if (bit / 8 == 4) bit += 8;
     packet[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
   }
   send_flat(packet);
-  if (fate == fault_plan::fate::duplicate) send_flat(packet);
-  if (held_) {
-    send_flat(*held_);
-    held_.reset();
+  if (fate.what == action::duplicate) send_flat(packet);
+  if (from_.held) {
+    send_flat(*from_.held);
+    from_.held.reset();
   }
 }
 

@@ -2,6 +2,7 @@
 // or puts them into the inbox of a queue pair of this process.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <engine/endpoint.hpp>
+#include <engine/fault_plan.hpp>
 #include <engine/packet_ring.hpp>
 #include <net/address.hpp>
 #include <net/udp_socket.hpp>
@@ -19,8 +21,11 @@
 
 namespace softverbs::engine {
 
+class station;
+
 /// Where packets go and how.
 struct route {
+  station* place = nullptr;  ///< that they leave from
   wire::flow flow;
   std::shared_ptr<endpoint> in_process;     ///< the receiver, if it lives in this process
   std::shared_ptr<ring_writer> ring;        ///< else the memory shared with its process
@@ -37,14 +42,17 @@ struct route {
   }
 };
 
-/// A packet that the fault plan keeps back until another one has overtaken it.
-using held_packet = std::optional<std::vector<std::byte>>;
+/// Whom packets come from, as far as the fault plan has to know.
+struct packet_origin {
+  queue_pair_name name;
+  std::optional<std::vector<std::byte>> held;  ///< until another packet has overtaken it
+};
 
 /// Lives on the stack of one burst; one at a time in each thread. Payload memory must stay in place
 /// until flush() or the destructor.
 class sender {
  public:
-  sender(const route& to, held_packet& held);
+  sender(const route& to, packet_origin& from);
   sender(const sender&) = delete;
   sender& operator=(const sender&) = delete;
   ~sender() { flush(); }
@@ -62,11 +70,12 @@ class sender {
   /// What has been collected, or is complete already, leaves. 0 or an errno.
   [[nodiscard]] int hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const;
   void send_flat(std::span<const std::byte> datagram);
+  void send_later(std::vector<std::byte> datagram, std::chrono::nanoseconds delay) const;
   [[nodiscard]] std::vector<std::byte> flatten(const wire::headers& header,
                                                std::span<const iovec> payload) const;
 
   const route& route_;
-  held_packet& held_;
+  packet_origin& from_;
   scratch& scratch_;
   std::size_t parts_ = 0;
   std::size_t packets_ = 0;

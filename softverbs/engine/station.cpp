@@ -10,6 +10,7 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <engine/fault_plan.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/well_known_port.hpp>
 #include <pthread.h>
@@ -113,14 +114,16 @@ unsigned process_generation() noexcept { return generation.load(std::memory_orde
 
 std::shared_ptr<station> station::of(const net::netdev& device) {
   auto& all = process();
-  const std::unique_lock lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   auto& known = all.stations[device.index];
   auto found = known.lock();
-  if (found == nullptr) {
-    found = std::make_shared<station>(device);
-    known = found;
-    found->start_thread();
-  }
+  if (found != nullptr) return found;
+  found = std::make_shared<station>(device);
+  known = found;
+  found->start_thread();
+  lock.unlock();  // a thread that advances the time holds its lock, and may need this one
+  add_time_source(*found);
+  found->follow_plan();
   return found;
 }
 
@@ -143,6 +146,7 @@ station::station(net::netdev device)
 }
 
 station::~station() {
+  remove_time_source(*this);
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
@@ -275,11 +279,79 @@ void station::on_change() {
   if (moved) bind_new_addresses();
   had_addresses_ = std::move(addresses);
   const bool turned = up != std::exchange(was_up_, up);
+  if (turned) tell_observers(up ? change::up : change::down);
+  if (moved) tell_observers(change::addresses);
+}
+
+void station::tell_observers(netdev_observer::change what) {
   const std::lock_guard lock(observers_mutex_);
-  for (auto* each : observers_) {
-    if (turned) each->netdev_changed(up ? change::up : change::down);
-    if (moved) each->netdev_changed(change::addresses);
+  for (auto* each : observers_) each->netdev_changed(what);
+}
+
+// --- outages ---------------------------------------------------------------------------------
+
+void station::begin_outage(fault_rule::action what,
+                           std::optional<std::chrono::nanoseconds> duration) {
+  const bool freezes = what == fault_rule::action::freeze;
+  if ((freezes ? frozen_ : port_down_).exchange(true)) return;
+  if (!freezes) tell_observers(netdev_observer::change::down);
+  if (!duration) return;
+  at(clock::now() + *duration, [this, what, edition = fault_plan::of_process().edition()] {
+    if (edition == fault_plan::of_process().edition()) end_outage(what);
+  });
+}
+
+void station::end_outage(fault_rule::action what) {
+  const bool freezes = what == fault_rule::action::freeze;
+  if (!(freezes ? frozen_ : port_down_).exchange(false)) return;
+  if (freezes) {
+    thaw();
+  } else {
+    tell_observers(netdev_observer::change::up);
   }
+}
+
+void station::thaw() {
+  std::vector<std::shared_ptr<endpoint>> all;
+  {
+    const std::lock_guard lock(leases_mutex_);
+    for (const auto& lease : leases_) std::ranges::copy(lease->all(), std::back_inserter(all));
+  }
+  for (const auto& each : all) {
+    {
+      const std::lock_guard lock(each->mutex);
+      if (each->owner != nullptr) each->owner->on_timer(clock::now());
+    }
+    each->run();
+  }
+  deferred_work::run();
+  wake();
+}
+
+void station::follow_plan() {
+  end_outage(fault_rule::action::freeze);
+  end_outage(fault_rule::action::port_down);
+  auto& plan = fault_plan::of_process();
+  const auto edition = plan.edition();
+  for (const auto& each : plan.outages()) {
+    at(each.begins, [this, each, edition] {
+      if (edition != fault_plan::of_process().edition()) return;
+      fault_plan::of_process().has_begun(each);
+      begin_outage(each.what, each.duration);
+    });
+  }
+}
+
+void follow_fault_plan() {
+  std::vector<std::shared_ptr<station>> stations;
+  {
+    auto& all = process();
+    const std::shared_lock lock(all.mutex);
+    for (const auto& [index, known] : all.stations) {
+      if (auto found = known.lock()) stations.push_back(std::move(found));
+    }
+  }
+  for (const auto& each : stations) each->follow_plan();
 }
 
 int station::attach(const std::shared_ptr<endpoint>& who, const net::address& group, bool& added) {
@@ -556,7 +628,7 @@ bool station::acknowledge_later(endpoint& who) {
 void station::poll() {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const std::unique_lock receiving(receiving_, std::try_to_lock);
-  if (!receiving.owns_lock()) return;
+  if (!receiving.owns_lock() || is_frozen()) return;
   called_by_user_ = true;
   if (!acknowledgements_.empty()) send_deferred_acknowledgements();
   if (++polls_since_look_ >= polls_between_looks) {
@@ -580,30 +652,63 @@ void station::wake() const {
 void station::set_timer(endpoint& who, time_point when) {
   if (who.timer_set_for <= when) return;
   who.timer_set_for = when;
+  add_timer({.when = when, .who = who.shared_from_this(), .function = {}});
+}
+
+void station::at(time_point when, std::function<void()> function) {
+  add_timer({.when = when, .who = {}, .function = std::move(function)});
+}
+
+void station::add_timer(timer added) {
+  const auto when = added.when;
   {
     const std::lock_guard lock(timers_mutex_);
-    timers_.push({.when = when, .who = who.shared_from_this()});
+    added.order = timers_set_++;
+    timers_.push(std::move(added));
   }
-  if (thread_sleeps_until_.load() > when.time_since_epoch().count()) wake();
+  // Announced by the thread before it reads the timers.
+  if (thread_sleeps_until_.load() > clock::wall_time(when).time_since_epoch().count()) wake();
+}
+
+time_point station::next_due() {
+  const std::lock_guard lock(timers_mutex_);
+  return timers_.empty() ? never : timers_.top().when;
 }
 
 time_point station::run_timers() {
   for (;;) {
-    std::shared_ptr<endpoint> due;
+    timer due;
     {
       const std::lock_guard lock(timers_mutex_);
       if (timers_.empty()) return never;
       if (timers_.top().when > clock::now()) return timers_.top().when;
-      due = timers_.top().who;
+      due = timers_.top();
       timers_.pop();
     }
-    {
-      const std::lock_guard lock(due->mutex);
-      due->timer_set_for = never;
-      if (due->owner != nullptr) due->owner->on_timer(clock::now());
-    }
+    run_timer(due);
     deferred_work::run();
   }
+}
+
+void station::run_timer(const timer& due) {
+  if (due.function) {
+    due.function();
+    return;
+  }
+  const std::lock_guard lock(due.who->mutex);
+  due.who->timer_set_for = never;
+  if (due.who->owner != nullptr && !is_frozen()) due.who->owner->on_timer(clock::now());
+}
+
+bool station::settle() {
+  bool any = false;
+  if (!is_frozen()) {
+    const std::lock_guard receiving(receiving_);
+    send_deferred_acknowledgements();
+    any = receive_all();
+  }
+  deferred_work::run();
+  return any;
 }
 
 void station::start_thread() {
@@ -625,28 +730,31 @@ void station::set_standby(bool standby) {
   ::epoll_ctl(outer_epoll_, EPOLL_CTL_MOD, sockets_epoll_, &interest);
 }
 
-time_point station::time_to_wake(bool standby, clock::duration look_after) {
+clock::wall::time_point station::time_to_wake(bool standby, clock::duration look_after) {
   // Announced before the timers are read, so that a timer set meanwhile wakes this thread.
   thread_sleeps_until_ = never.time_since_epoch().count();
-  const auto timers = run_timers();
-  const auto soon = std::min(timers, clock::now() + look_after);
+  // While the clock is stopped, whoever moves it runs the timers.
+  const auto timers =
+      clock::is_stopped() ? clock::wall::time_point::max() : clock::wall_time(run_timers());
+  if (is_frozen()) return timers;
+  const auto soon = std::min(timers, clock::wall::now() + look_after);
   if (standby) return soon;
   const std::unique_lock receiving(receiving_, std::try_to_lock);
   if (!receiving.owns_lock()) return soon;  // a user receives: the rings cannot be looked at
-  return prepare_rings_for_sleep() ? timers : clock::now();
+  return prepare_rings_for_sleep() ? timers : clock::wall::now();
 }
 
-bool station::sleep_until(time_point until) {
+bool station::sleep_until(clock::wall::time_point until) {
+  const bool for_ever = until == clock::wall::time_point::max();
   thread_sleeps_until_ = until.time_since_epoch().count();
   timespec timeout{};
-  if (until != never) {
+  if (!for_ever) {
     const auto left =
-        std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(until - clock::now()));
+        std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(until - clock::wall::now()));
     timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
   }
   std::array<epoll_event, 2> ready{};
-  ::epoll_pwait2(outer_epoll_, ready.data(), ready.size(), until == never ? nullptr : &timeout,
-                 nullptr);
+  ::epoll_pwait2(outer_epoll_, ready.data(), ready.size(), for_ever ? nullptr : &timeout, nullptr);
   thread_sleeps_until_ = 0;
   std::uint64_t calls = 0;  // the descriptor does not block
   return ::read(wake_fd_, &calls, sizeof calls) == sizeof calls;
@@ -655,11 +763,14 @@ bool station::sleep_until(time_point until) {
 void station::work() {
   ask_for_short_slices();
   std::uint64_t polls_seen = 0;
-  auto prompt_until = time_point::min();
+  auto prompt_until = clock::wall::time_point::min();
   auto look_after = shortest_standby;
   while (!stopping_) {
+    // Frozen, it waits for its timers alone: standing by, it does not hear of packets.
+    if (is_frozen()) set_standby(true);
     const bool standby = standby_.load(std::memory_order_relaxed);
     const bool woken = sleep_until(time_to_wake(standby, look_after));
+    if (is_frozen()) continue;
     const auto polls = polls_.load(std::memory_order_relaxed);
     const bool users_poll = polls - std::exchange(polls_seen, polls) > 1;
     // While users poll, they do the work, and this thread must not stand in their way.
@@ -672,10 +783,10 @@ void station::work() {
       const std::lock_guard receiving(receiving_);
       send_deferred_acknowledgements();
       const bool found = receive_all();
-      if (standby && found && !users_poll) prompt_until = clock::now() + prompt_interval;
+      if (standby && found && !users_poll) prompt_until = clock::wall::now() + prompt_interval;
     }
     deferred_work::run();
-    set_standby(users_poll && !woken && clock::now() >= prompt_until);
+    set_standby(users_poll && !woken && clock::wall::now() >= prompt_until);
   }
 }
 

@@ -16,20 +16,25 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <queue>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <engine/clock.hpp>
 #include <engine/endpoint.hpp>
+#include <engine/fault_rule.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/multicast_group.hpp>
 #include <engine/packet_ring.hpp>
+#include <engine/virtual_time.hpp>
 #include <net/change_watch.hpp>
 #include <net/netdev.hpp>
 #include <net/udp_socket.hpp>
@@ -63,6 +68,7 @@ class port_lease {
   [[nodiscard]] std::shared_ptr<endpoint> allocate();
   void release(std::uint32_t qpn);
   [[nodiscard]] std::shared_ptr<endpoint> find(std::uint32_t qpn) const;
+  [[nodiscard]] std::vector<std::shared_ptr<endpoint>> all() const;
 
  private:
   port_lease() = default;
@@ -103,7 +109,7 @@ class object_count {
   std::atomic<unsigned> count_ = 0;
 };
 
-class station : public std::enable_shared_from_this<station> {
+class station final : public std::enable_shared_from_this<station>, private time_source {
  public:
   /// The process's station of the netdev.
   [[nodiscard]] static std::shared_ptr<station> of(const net::netdev& device);
@@ -158,21 +164,50 @@ class station : public std::enable_shared_from_this<station> {
 
   /// Calls the queue pair's on_timer at that time (or earlier). The endpoint's lock is held.
   void set_timer(endpoint& who, time_point when);
+  /// Calls the function at that time, with no lock held. Not at all if the station ends before.
+  void at(time_point when, std::function<void()> function);
+
+  // --- what the fault plan wants ---
+  /// A device that is frozen sends, receives and counts nothing; everything waits.
+  [[nodiscard]] bool is_frozen() const noexcept { return frozen_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool port_is_down() const noexcept {
+    return port_down_.load(std::memory_order_relaxed);
+  }
+  /// Without a duration it lasts until the plan is replaced.
+  void begin_outage(fault_rule::action what, std::optional<std::chrono::nanoseconds> duration);
+  /// Ends what another plan has begun, and sets the timers of this one.
+  void follow_plan();
 
  private:
   struct timer {
     time_point when;
-    std::shared_ptr<endpoint> who;
-    friend bool operator>(const timer& a, const timer& b) { return a.when > b.when; }
+    std::uint64_t order = 0;         ///< of those that are due at once
+    std::shared_ptr<endpoint> who;   ///< its on_timer, or
+    std::function<void()> function;  ///< this
+    friend bool operator>(const timer& a, const timer& b) {
+      return std::tie(a.when, a.order) > std::tie(b.when, b.order);
+    }
   };
 
   void start_thread();
   void work();
-  [[nodiscard]] time_point time_to_wake(bool standby, clock::duration look_after);
+  [[nodiscard]] clock::wall::time_point time_to_wake(bool standby, clock::duration look_after);
   /// Until then, a packet, or wake(): true.
-  bool sleep_until(time_point until);
+  bool sleep_until(clock::wall::time_point until);
   void wake() const;
+  /// Runs what is due; tells when the next one is.
   [[nodiscard]] time_point run_timers();
+  void run_timer(const timer& due);
+  void add_timer(timer added);
+  void end_outage(fault_rule::action what);
+  void thaw();
+  void tell_observers(netdev_observer::change what);
+
+  bool settle() override;
+  [[nodiscard]] time_point next_due() override;
+  void run_due() override { static_cast<void>(run_timers()); }
+  void clock_changed() override { wake(); }
+
   /// All with the receiving lock held.
   bool receive_all();
   bool receive_from(std::uint64_t marked);
@@ -250,14 +285,20 @@ class station : public std::enable_shared_from_this<station> {
   std::atomic<std::uint64_t> polls_ = 0;
   std::atomic<bool> standby_ = false;
   std::atomic<bool> stopping_ = false;
-  std::atomic<std::int64_t> thread_sleeps_until_ = 0;  ///< ticks of the clock; 0: it is awake
+  std::atomic<std::int64_t> thread_sleeps_until_ = 0;  ///< ticks of the wall's clock; 0: awake
+  std::atomic<bool> frozen_ = false;
+  std::atomic<bool> port_down_ = false;
 
   std::mutex timers_mutex_;
   std::priority_queue<timer, std::vector<timer>, std::greater<>> timers_;
+  std::uint64_t timers_set_ = 0;
 
   std::mutex thread_mutex_;
   std::thread thread_;
 };
+
+/// Makes all devices of this process follow the fault plan, which has changed.
+void follow_fault_plan();
 
 /// The endpoint of a queue pair of this process with that address and number; null if there is
 /// none.

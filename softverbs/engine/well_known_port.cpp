@@ -37,9 +37,9 @@ abstract_name meeting_place(const net::address& own) {
 
 well_known_port::well_known_port(station& owner, const net::address& own)
     : station_(owner), own_(own) {
-  const auto deadline = clock::now() + patience;
+  const auto deadline = clock::wall::now() + patience;
   while (!bind_first() && !join_others()) {
-    if (failure_ != EADDRINUSE || clock::now() > deadline) {
+    if (failure_ != EADDRINUSE || clock::wall::now() > deadline) {
       log(log_level::warning,
           "UDP port {} of {} is not to be had ({}): traffic within this host works, other hosts "
           "cannot reach this one",

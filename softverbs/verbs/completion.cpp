@@ -71,7 +71,7 @@ void set_readers(ibv_cq_ex& cq) {
 completion_queue* make_cq(ibv_context* context, std::uint64_t entries, void* cq_context,
                           ibv_comp_channel* channel, std::uint64_t vector) {
   auto& owner = context_of(context);
-  if (!owner.is_alive()) return failed<completion_queue>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_create_cq")) return failed<completion_queue>(refusal);
   if (entries == 0 || entries > settings::get().max_cqe) return failed<completion_queue>(EINVAL);
   if (vector >= static_cast<std::uint64_t>(context->num_comp_vectors))
     return failed<completion_queue>(EINVAL);
@@ -137,7 +137,8 @@ void set_completion_functions(verbs_context& verbs) {
 
 ibv_comp_channel* create_comp_channel(ibv_context* context) {
   auto& owner = context_of(context);
-  if (!owner.is_alive()) return failed<ibv_comp_channel>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_create_comp_channel"))
+    return failed<ibv_comp_channel>(refusal);
   auto channel = std::make_unique<completion_channel>();
   if (channel->events.fd() < 0) return failed<ibv_comp_channel>(EMFILE);
   channel->context = context;
@@ -167,7 +168,7 @@ ibv_cq* create_cq(ibv_context* context, int entries, void* cq_context, ibv_comp_
 
 int resize_cq(ibv_cq* cq, int entries) {
   auto& queue = completion_queue::of(cq);
-  if (!queue.owner.is_alive()) return belongs_to_parent;
+  if (const int refusal = queue.owner.refuses("ibv_resize_cq")) return refusal;
   if (entries <= 0 || static_cast<unsigned>(entries) > settings::get().max_cqe) return EINVAL;
   return queue.resize(static_cast<unsigned>(entries));
 }

@@ -13,6 +13,7 @@
 #include <base/settings.hpp>
 #include <endian.h>
 #include <engine/device_context.hpp>
+#include <engine/fault_plan.hpp>
 #include <engine/queue_pair.hpp>
 #include <net/netdev.hpp>
 #include <verbs/objects.hpp>
@@ -99,7 +100,7 @@ int fill_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std
   if (!place.is_alive()) return belongs_to_parent;
   const auto netdev = net::netdev_by_index(place.place->device().index);
   ibv_port_attr port{};
-  const bool up = netdev && netdev->up;
+  const bool up = netdev && netdev->up && !place.place->port_is_down();
   port.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   port.max_mtu = IBV_MTU_4096;
   port.active_mtu = active_mtu(netdev.value_or(place.place->device()));
@@ -229,6 +230,8 @@ int device_index(ibv_device* device) {
 }
 
 ibv_context* open_device(ibv_device* device) {
+  if (const int wanted = engine::injected_failure("ibv_open_device"))
+    return failed<ibv_context>(wanted);
   auto& soft = *reinterpret_cast<soft_device*>(device);
   net::netdev netdev;
   {

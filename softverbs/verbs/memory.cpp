@@ -59,7 +59,7 @@ int check_memory(void* address, std::size_t bytes, unsigned access) {
 
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   auto& owner = context_of(pd->context);
-  if (!owner.is_alive()) return failed<ibv_mw>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_alloc_mw")) return failed<ibv_mw>(refusal);
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return failed<ibv_mw>(EINVAL);
   auto window = std::make_unique<memory_window>();
   window->context = pd->context;
@@ -99,7 +99,7 @@ void set_memory_functions(verbs_context& verbs) {
 
 ibv_pd* alloc_pd(ibv_context* context) {
   auto& owner = context_of(context);
-  if (!owner.is_alive()) return failed<ibv_pd>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_alloc_pd")) return failed<ibv_pd>(refusal);
   auto pd = std::make_unique<protection_domain>();
   pd->context = context;
   ++owner.objects;
@@ -117,7 +117,7 @@ int dealloc_pd(ibv_pd* pd) {
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, std::uint64_t iova, unsigned access) {
   auto& owner = context_of(pd->context);
-  if (!owner.is_alive()) return failed<ibv_mr>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_reg_mr")) return failed<ibv_mr>(refusal);
   if (const int failure = check_access(access)) return failed<ibv_mr>(failure);
   if (const int failure = check_memory(address, bytes, access)) return failed<ibv_mr>(failure);
   auto region = std::make_unique<memory_region>();
@@ -141,8 +141,8 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t bytes
   errno = EINVAL;
   if ((flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
   if (access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) return IBV_REREG_MR_ERR_INPUT;
-  if (!owner.is_alive()) {
-    errno = belongs_to_parent;
+  if (const int refusal = owner.refuses("ibv_rereg_mr")) {
+    errno = refusal;
     return IBV_REREG_MR_ERR_CMD;
   }
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;

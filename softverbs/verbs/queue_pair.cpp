@@ -42,25 +42,25 @@ int check_capacities(const ibv_qp_cap& wanted) {
 
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
   auto& pair = queue_pair::of(qp);
-  if (!pair.context.is_alive()) {
+  if (const int refusal = pair.context.refuses("ibv_post_send")) {
     *bad = list;
-    return belongs_to_parent;
+    return refusal;
   }
   return pair.post_send(list, bad);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad) {
   auto& pair = queue_pair::of(qp);
-  if (!pair.context.is_alive()) {
+  if (const int refusal = pair.context.refuses("ibv_post_recv")) {
     *bad = list;
-    return belongs_to_parent;
+    return refusal;
   }
   return pair.post_receive(list, bad);
 }
 
 ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
   auto& owner = context_of(context);
-  if (!owner.is_alive()) return failed<ibv_qp>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_create_qp")) return failed<ibv_qp>(refusal);
   const auto type = wanted.qp_type;
   const bool sends = type != IBV_QPT_XRC_RECV;
   const bool receives = type != IBV_QPT_XRC_RECV && type != IBV_QPT_XRC_SEND;
@@ -157,7 +157,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
 
 ibv_srq* make_srq(ibv_context* context, ibv_srq_init_attr_ex& wanted) {
   auto& owner = context_of(context);
-  if (!owner.is_alive()) return failed<ibv_srq>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_create_srq")) return failed<ibv_srq>(refusal);
   const bool xrc =
       (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type == IBV_SRQT_XRC;
   if ((wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type != IBV_SRQT_BASIC && !xrc)
@@ -190,9 +190,9 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
 
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* list, ibv_recv_wr** bad) {
   auto& queue = shared_receive_queue::of(srq);
-  const int dead = queue.owner.is_alive() ? 0 : belongs_to_parent;
+  const int refusal = queue.owner.refuses("ibv_post_srq_recv");
   for (auto* request = list; request != nullptr; request = request->next) {
-    const int failure = dead != 0 ? dead : queue.post(*request);
+    const int failure = refusal != 0 ? refusal : queue.post(*request);
     if (failure == 0) continue;
     *bad = request;
     return failure;
@@ -209,7 +209,7 @@ int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
 
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
   auto& owner = context_of(context);
-  if (!owner.is_alive()) return failed<ibv_xrcd>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_open_xrcd")) return failed<ibv_xrcd>(refusal);
   static std::atomic<std::uint64_t> unnamed = 0;
   auto domain = std::make_unique<xrc_domain>();
   if ((wanted->comp_mask & IBV_XRCD_INIT_ATTR_FD) != 0 && wanted->fd != -1) {
@@ -273,7 +273,7 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
 
 int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   auto& pair = queue_pair::of(qp);
-  if (!pair.context.is_alive()) return belongs_to_parent;
+  if (const int refusal = pair.context.refuses("ibv_modify_qp")) return refusal;
   return pair.modify(*attributes, mask);
 }
 
@@ -361,7 +361,7 @@ int destroy_srq(ibv_srq* srq) {
 
 ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   auto& owner = context_of(pd->context);
-  if (!owner.is_alive()) return failed<ibv_ah>(belongs_to_parent);
+  if (const int refusal = owner.refuses("ibv_create_ah")) return failed<ibv_ah>(refusal);
   if (attributes->port_num != 1 || attributes->is_global == 0) return failed<ibv_ah>(EINVAL);
   const auto ends = engine::path_of(*owner.place, *attributes);
   if (!ends) return failed<ibv_ah>(EINVAL);
@@ -413,7 +413,7 @@ int init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* completion,
 
 int attach_mcast(ibv_qp* qp, const ibv_gid* group, std::uint16_t /*lid*/) {
   auto& pair = queue_pair::of(qp);
-  if (!pair.context.is_alive()) return belongs_to_parent;
+  if (const int refusal = pair.context.refuses("ibv_attach_mcast")) return refusal;
   const auto address = group_address(*group);
   if (!address.is_multicast() || pair.made.type != IBV_QPT_UD) return EINVAL;
   bool added = false;

@@ -112,7 +112,8 @@ void start(ibv_qp_ex* user) {
   auto& qp = of(user);
   qp.where->mutex.lock();
   qp.building = 0;
-  qp.building_failure = qp.context.is_alive() ? qp.may_post_send() : belongs_to_parent;
+  qp.building_failure = qp.context.refuses("ibv_post_send");
+  if (qp.building_failure == 0) qp.building_failure = qp.may_post_send();
 }
 
 int complete(ibv_qp_ex* user) {

@@ -28,6 +28,7 @@ enum class capability : std::uint8_t {
   ip_gids,                   ///< the GID table holds the netdev's IP addresses
   ipv6_gids,                 ///< … an IPv6 one among them that is not link-local
   pkeys,                     ///< the port has a P_Key table
+  faults,                    ///< what goes wrong can be chosen
 };
 
 /// The capability in words that fit after "the device lacks".

@@ -64,6 +64,7 @@ std::set<capability> probe(const context& ctx, const device_attributes& attribut
   add(capability::inline_data, can_create(ctx, {.capabilities = {.max_inline = 32}}));
   add(capability::several_read_elements, attributes.max_sge_read > 1);
   add(capability::resize_cq, can_resize(ctx));
+  add(capability::faults, ctx.device_name().starts_with("soft"));
   add(capability::pkeys, ctx.query_port(1).value().pkey_table_length > 0);
   const auto table = ctx.query_gid_table().value();
   add(capability::ip_gids, std::ranges::any_of(table, [](const gid_entry& row) {
@@ -144,6 +145,8 @@ std::string_view describe(capability what) noexcept {
       return "GIDs that are IP addresses";
     case capability::ipv6_gids:
       return "a global IPv6 GID";
+    case capability::faults:
+      return "faults that a test chooses (soft devices have them)";
     case capability::pkeys:
       return "a P_Key table";
   }

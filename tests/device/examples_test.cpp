@@ -72,5 +72,29 @@ TEST_F(examples, rc_ping_without_arguments_tells_its_usage) {
   EXPECT_NE(output.find("usage"), std::string::npos) << output;
 }
 
+TEST_F(examples, testing_recovery_passes_its_own_tests) {
+  RDMAXX_NEEDS(capability::faults);
+  child_process child({program("10_testing_recovery")});
+  const auto output = child.output();
+
+  EXPECT_EQ(child.wait(), 0) << output;
+  EXPECT_NE(output.find("ok: a silent replica is given up"), std::string::npos) << output;
+}
+
+TEST_F(examples, testing_a_program_finds_what_it_expects) {
+  RDMAXX_NEEDS(capability::faults);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a program without a sanitizer cannot load a library with one";
+#else
+  const auto library = std::filesystem::path(program("01_devices")).parent_path().parent_path() /
+                       "lib" / "libsoftverbs.so";
+  child_process child({RDMAXX_EXAMPLES "/11_testing_a_program.sh", library.string()});
+  const auto output = child.output();
+
+  EXPECT_EQ(child.wait(), 0) << output;
+  EXPECT_NE(output.find("ok: the server rejects: the client fails"), std::string::npos) << output;
+#endif
+}
+
 }  // namespace
 }  // namespace rdmaxx::device_tests

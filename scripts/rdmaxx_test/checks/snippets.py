@@ -81,7 +81,7 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         if wanted(snippet.place)
     ]
     memory = PassMemory("snippets-passed")
-    library = key_of_tree("include", "src", "cmake")
+    library = key_of_tree("include", "src", "softverbs/include", "cmake")
     keys = {s: key_of(compiler.version(), library, s.source()) for s in snippets}
     new = [snippet for snippet in snippets if not memory.knows(keys[snippet])]
     yield from (Finding(snippet.place) for snippet in snippets if snippet not in new)

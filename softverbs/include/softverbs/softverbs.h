@@ -6,6 +6,9 @@
  * Every function may be called from any thread. */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -24,6 +27,31 @@ const char* softverbs_version(void);
  * Returns 0, EBUSY if the settings have been read already, or EINVAL if there is no such setting or
  * it cannot have that value. */
 int softverbs_set(const char* name, const char* value);
+
+/* Replaces the faults that are injected, at any time; NULL or "" ends them. The rules, separated by
+ * semicolons or line ends, are those of SOFTVERBS_FAULTS:
+ *
+ *   softverbs_faults("lose op=ACK nth=3; fail=ENOMEM call=ibv_reg_mr nth=2");
+ *
+ * Returns 0, or EINVAL if a rule is not understood: then nothing has changed, and
+ * softverbs_faults_problem() says why. docs/testing-your-application.md explains the rules. */
+int softverbs_faults(const char* rules);
+
+/* What was wrong with the rules at this thread's last call of softverbs_faults(); valid until its
+ * next call. */
+const char* softverbs_faults_problem(void);
+
+/* How often the rule at this position, from 0, has struck. */
+uint64_t softverbs_faults_hits(size_t rule);
+
+/* Time that a test moves by hand. While it stands still, no timer of this process's devices runs:
+ * no retry, no delayed packet, no repeated message of the connection manager. Advancing it runs
+ * those that become due, in their order, in the calling thread. Peers in other processes have a
+ * time of their own. */
+void softverbs_time_stop(void);
+/* 0, or EINVAL if the time has not been stopped. */
+int softverbs_time_advance(uint64_t nanoseconds);
+void softverbs_time_resume(void);
 
 #ifdef __cplusplus
 }
