@@ -344,9 +344,10 @@ TEST_F(cm_identifiers, one_thread_waits_while_another_makes_uses_and_destroys) {
   std::optional<cm_id> last;
   for (int i = 0; i < rounds; ++i) {
     auto id = channel.create_id().value();
+    const int seen = events;
     id.resolve_addr(listener.local_address(), patience).value();
     // Some are destroyed while their event is on its way, some after it was fetched.
-    if (i % 2 == 0) wait_until("an event", [&, seen = events.load()] { return events > seen; });
+    if (i % 2 == 0) wait_until("an event", [&] { return events > seen; });
     last = std::move(id);
   }
   last.reset();
@@ -371,8 +372,8 @@ TEST_F(cm_identifiers, queue_pairs_are_destroyed_while_another_thread_fetches_th
       auto event = passive.get_event(20ms).value();
       if (!event || event->type() != cm_event_type::connect_request) continue;
       const auto id = event->take_id().value();
-      id.create_qp().value();
-      (void)id.accept();
+      // Both fail if the client has gone already.
+      if (id.create_qp()) (void)id.accept();
     }
   });
 
