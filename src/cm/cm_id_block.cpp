@@ -45,7 +45,7 @@ int cm_id_block::destroy() noexcept {
   }
   qp = {};
   pd = {};
-  const std::lock_guard lock(events.mutex);
+  // Not under the lock: iWARP waits here for a peer that was asked and has not answered yet.
   int failure = 0;
   if (adopted.kind == ownership::owned)
     failure = errno_of(adopted.destroy ? adopted.destroy() : rdma_destroy_id(native));

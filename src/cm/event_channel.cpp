@@ -77,7 +77,8 @@ result<std::optional<cm_event>> event_channel::try_get_event() const {
       detail::forget_device_context(event->id->verbs);
     auto subject = channel.ids.find(request ? event->listen_id : event->id);
     if (subject) return cm_event(event, std::move(*subject), std::move(new_id));
-    // Its last handle has just gone, and its destruction waits for the lock.
+    // Its last handle has just gone, and rdma_destroy_id waits in another thread for this
+    // acknowledgement.
     rdma_ack_cm_event(event);
   }
 }

@@ -19,10 +19,9 @@ class event_channel_block final : public native_resource<rdma_event_channel> {
  public:
   event_channel_block() : native_resource(destroy_channel, "rdma_destroy_event_channel") {}
 
-  /// Held while an event is fetched and while anything is destroyed that fetching may look at:
-  /// rdma_get_cm_event changes the states of an identifier's queue pair. It never waits for a peer
-  /// nor for an acknowledgement: whoever holds it finds every fetched event either acknowledged or
-  /// in a cm_event, which keeps its identifier from being destroyed.
+  /// Held while an event is fetched, and while a queue pair is destroyed: rdma_get_cm_event changes
+  /// the states of queue pairs. Whoever holds it finds every fetched event either acknowledged or
+  /// in a cm_event, so that calls which wait for acknowledgements can tell whether they would.
   std::mutex mutex;
   object_registry ids;
 

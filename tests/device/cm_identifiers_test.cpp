@@ -282,12 +282,15 @@ TEST_F(cm_identifiers, destruction_with_unacknowledged_events_works_in_every_ord
   do {
     auto channel = std::optional(event_channel::create().value());
     auto listener = std::optional(listening_id(*channel));
-    auto client = std::optional(asking_id(event_channel::create().value(), *listener));
+    auto client = asking_id(event_channel::create().value(), *listener);
     auto request = std::optional(expect_event(*channel, cm_event_type::connect_request));
     auto server = std::optional(request->take_id().value());
     server->create_qp().value();
+    // In a thread of its own: on iWARP it waits until it was answered.
+    std::jthread client_end;
     const std::array<std::function<void()>, 5> ends{
-        [&] { channel.reset(); }, [&] { listener.reset(); }, [&] { client.reset(); },
+        [&] { channel.reset(); }, [&] { listener.reset(); },
+        [&] { client_end = std::jthread([ended = std::move(client)] {}); },
         [&] { request.reset(); }, [&] { server.reset(); }};
 
     for (const int which : order) ends.at(static_cast<std::size_t>(which))();

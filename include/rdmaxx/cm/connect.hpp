@@ -15,7 +15,8 @@
 //
 // Errors say which step failed. That of a refused connection has the reason as its code (see
 // cm/reject_reason.hpp) and what the peer sent along as its peer_data(). A name with several
-// addresses is tried address by address; the last failure is reported.
+// addresses is tried address by address; the last failure is reported. When the time is over while
+// an iWARP peer is silent, it takes as long as the end of the identifier does (see cm/cm_id.hpp).
 
 #include <chrono>
 #include <optional>
