@@ -36,3 +36,21 @@
 #include <rdmaxx/verbs/work_completion.hpp>
 #include <rdmaxx/verbs/work_list.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
+
+// The connection manager, where its C library is installed; a program that uses it links
+// rdmaxx::cm.
+#if __has_include(<rdma/rdma_cma.h>)
+#include <rdmaxx/cm/cm_event.hpp>
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/cm/connect.hpp>
+#include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/cm/connection_parameters.hpp>
+#include <rdmaxx/cm/datagram.hpp>
+#include <rdmaxx/cm/datagram_peer.hpp>
+#include <rdmaxx/cm/event_channel.hpp>
+#include <rdmaxx/cm/listener.hpp>
+#include <rdmaxx/cm/multicast.hpp>
+#include <rdmaxx/cm/port_space.hpp>
+#include <rdmaxx/cm/reject_reason.hpp>
+#include <rdmaxx/cm/socket_address.hpp>
+#endif

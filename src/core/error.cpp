@@ -139,6 +139,9 @@ std::optional<completion_origin> error::completion() const noexcept {
 std::optional<std::size_t> error::first_not_posted() const noexcept {
   return RDMAXX_ERROR_PART(first_not_posted);
 }
+std::span<const std::byte> error::peer_data() const noexcept {
+  return RDMAXX_ERROR_PART(peer_data);
+}
 
 #undef RDMAXX_ERROR_PART
 

@@ -2,10 +2,7 @@
 
 // context_block: the shared state behind a context.
 
-#include <mutex>
-#include <optional>
 #include <string>
-#include <unordered_map>
 
 #include <infiniband/verbs.h>
 
@@ -13,38 +10,9 @@
 #include <rdmaxx/verbs/context.hpp>
 #include <rdmaxx/verbs/device_attributes.hpp>
 
+#include "verbs/object_registry.hpp"
+
 namespace rdmaxx::inline v0::detail {
-
-/// Asynchronous events name their object by its C pointer. This is the way back to its block.
-///
-/// A queue's *_context cannot serve: on an adopted device foreign code may have made objects whose
-/// *_context is theirs.
-class object_registry {
- public:
-  void add(const void* native, resource& block) {
-    const std::lock_guard lock(mutex_);
-    blocks_.insert_or_assign(native, &block);
-  }
-  /// Called when the C object was let go of; its address may already belong to another.
-  void remove(const void* native, const resource& block) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(native);
-    if (found != blocks_.end() && found->second == &block) blocks_.erase(found);
-  }
-  /// A reference to the object's block; an empty one if the object is foreign; nothing if it is
-  /// just being destroyed, so that nobody can care about it any more.
-  [[nodiscard]] std::optional<reference> find(const void* native) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(native);
-    if (found == blocks_.end()) return reference();
-    if (!found->second->try_retain()) return std::nullopt;
-    return reference(found->second);
-  }
-
- private:
-  std::mutex mutex_;
-  std::unordered_map<const void*, resource*> blocks_;
-};
 
 class context_block final : public native_resource<ibv_context> {
  public:

@@ -14,6 +14,7 @@
 
 #include "context_block.hpp"
 #include "qp_block.hpp"
+#include "qp_creation.hpp"
 
 namespace rdmaxx::inline v0 {
 
@@ -36,7 +37,8 @@ std::uint32_t without_marker_slot(std::uint32_t granted, std::uint32_t asked,
 }
 
 /// Which of the wishes the device cannot fulfil.
-error creation_failed(int errno_value, const queue_pair_config& config, const context& ctx) {
+error creation_failed(std::string_view call, int errno_value, const queue_pair_config& config,
+                      const context& ctx) {
   struct wish {
     std::string_view name;
     std::uint32_t wanted;
@@ -68,7 +70,7 @@ error creation_failed(int errno_value, const queue_pair_config& config, const co
   } else {
     problem = fmt::format("{} of {}", problem, ctx.device_name());
   }
-  return errno_error("ibv_create_qp", errno_value, problem, hint);
+  return errno_error(call, errno_value, problem, hint);
 }
 
 constexpr qp_attribute_mask everything_but_rare{
@@ -100,21 +102,23 @@ qp_attribute_mask meaningful(qp_type type, qp_state now) noexcept {
 
 }  // namespace
 
-result<queue_pair> protection_domain::create_qp(const queue_pair_config& config) const {
+result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
+                                             const queue_pair_config& config, qp_creation how) {
   if (!config.send_cq || !config.recv_cq) {
     return misuse_error("create_qp", "send_cq and recv_cq must both be given",
                         "they may be the same queue");
   }
-  if (config.send_cq.context() != context() || config.recv_cq.context() != context()) {
+  const auto& ctx = pd.context();
+  if (config.send_cq.context() != ctx || config.recv_cq.context() != ctx) {
     return misuse_error("create_qp",
                         "a completion queue belongs to another context than the protection domain");
   }
   auto* const block =
-      new detail::qp_block({.pd = *this, .send_cq = config.send_cq, .recv_cq = config.recv_cq});
-  detail::reference reference(block);
+      new qp_block({.pd = pd, .send_cq = config.send_cq, .recv_cq = config.recv_cq});
+  reference held(block);
 
   const auto& wanted = config.capabilities;
-  const auto limit = detail::block_of(context()).limits.max_qp_wr;
+  const auto limit = block_of(ctx).limits.max_qp_wr;
   const auto send_slots = with_marker_slot(wanted.max_send_wr, limit);
   const auto recv_slots = with_marker_slot(wanted.max_recv_wr, limit);
   ibv_qp_init_attr wishes{};
@@ -129,8 +133,9 @@ result<queue_pair> protection_domain::create_qp(const queue_pair_config& config)
   wishes.qp_type = static_cast<ibv_qp_type>(config.type);
   wishes.sq_sig_all = config.signal_all ? 1 : 0;
 
-  block->native = ibv_create_qp(native(), &wishes);
-  if (block->native == nullptr) return creation_failed(errno, config, context());
+  block->native = how.make(wishes);
+  if (block->native == nullptr) return creation_failed(how.call, errno, config, ctx);
+  block->adopted = std::move(how.end);
   block->granted = {
       .max_send_wr = without_marker_slot(wishes.cap.max_send_wr, send_slots, wanted.max_send_wr),
       .max_recv_wr = without_marker_slot(wishes.cap.max_recv_wr, recv_slots, wanted.max_recv_wr),
@@ -138,9 +143,14 @@ result<queue_pair> protection_domain::create_qp(const queue_pair_config& config)
       .max_recv_sge = wishes.cap.max_recv_sge,
       .max_inline = wishes.cap.max_inline_data};
   block->first_psn = random_psn();
-  detail::block_of(context()).objects.add(block->native, *block);
-  return detail::handle_access::make<queue_pair>(block->native, std::move(reference),
-                                                 block->granted.max_inline);
+  block_of(ctx).objects.add(block->native, *block);
+  return handle_access::make<queue_pair>(block->native, std::move(held), block->granted.max_inline);
+}
+
+result<queue_pair> protection_domain::create_qp(const queue_pair_config& config) const {
+  return detail::create_queue_pair(*this, config, {.make = [this](ibv_qp_init_attr& wishes) {
+    return ibv_create_qp(native(), &wishes);
+  }});
 }
 
 result<queue_pair> queue_pair::adopt(ibv_qp* native, const queue_pair_parents& parents,

@@ -8,6 +8,7 @@
 #include <rdmaxx/rdmaxx.hpp>
 
 #include "child_process.hpp"
+#include "cm_conversation.hpp"
 #include "device_under_test.hpp"
 
 namespace rdmaxx::device_tests {
@@ -54,6 +55,32 @@ TEST_F(examples, rc_ping_exchanges_messages_between_two_processes) {
   EXPECT_NE(at_server.find("ping 5"), std::string::npos) << at_server;
   EXPECT_NE(at_client.find("read: a note from the server"), std::string::npos) << at_client;
   EXPECT_NE(at_server.find("read: a note from the client"), std::string::npos) << at_server;
+}
+
+TEST_F(examples, cm_ping_exchanges_messages_between_two_processes) {
+  const std::string announcement = "listening on ";
+  child_process server({program("03_cm_ping"), describe(own_address())});
+  const auto first = server.line();
+  ASSERT_TRUE(first.starts_with(announcement)) << first;
+
+  child_process client({program("03_cm_ping"), first.substr(announcement.size()), "Alice"});
+  const auto at_client = client.output();
+  const auto at_server = server.output();
+
+  EXPECT_EQ(client.wait(), 0) << at_client;
+  EXPECT_EQ(server.wait(), 0) << at_server;
+  EXPECT_NE(at_client.find("welcome, Alice"), std::string::npos) << at_client;
+  EXPECT_NE(at_client.find("pong 5"), std::string::npos) << at_client;
+  EXPECT_NE(at_server.find("ping 5"), std::string::npos) << at_server;
+}
+
+TEST_F(examples, cm_ping_explains_an_address_on_which_nobody_listens) {
+  const auto port = cm::listen(own_address()).value().local_address().port();
+  child_process child({program("03_cm_ping"), describe(own_address(port)), "Alice"});
+  const auto output = child.output();
+
+  EXPECT_EQ(child.wait(), 1);
+  EXPECT_NE(output.find("nobody listens"), std::string::npos) << output;
 }
 
 TEST_F(examples, rc_ping_explains_a_device_that_is_not_there) {

@@ -15,9 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <rdmaxx/core/identifiers.hpp>
 
@@ -53,6 +55,8 @@ struct error_parts {
   std::optional<completion_origin> completion{};
   /// For a list of requests that was accepted in part: the position of the first one that was not.
   std::optional<std::size_t> first_not_posted{};
+  /// For a connection that the peer refused: the bytes that it sent along.
+  std::vector<std::byte> peer_data{};
 };
 
 class [[nodiscard]] error {
@@ -76,6 +80,7 @@ class [[nodiscard]] error {
   [[nodiscard]] std::string_view hint() const noexcept;
   [[nodiscard]] std::optional<completion_origin> completion() const noexcept;
   [[nodiscard]] std::optional<std::size_t> first_not_posted() const noexcept;
+  [[nodiscard]] std::span<const std::byte> peer_data() const noexcept;
 
   /// One line: the call, the code, the problem, and the hint in brackets.
   [[nodiscard]] std::string message() const;

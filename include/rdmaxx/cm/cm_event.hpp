@@ -1,0 +1,107 @@
+#pragma once
+
+// cm_event: something happened to an identifier: an address was resolved, a peer asks for a
+// connection, a connection came up or went down.
+//
+//   if (auto event = channel.get_event(1s).value()) {
+//     event->outcome().value();                                 // throws what went wrong, if it
+//     did if (event->type() == cm_event_type::connect_request) {
+//       auto id = event->take_id().value();                     // the peer's private data: …
+//       inspect(event->private_data());                         // … valid until the event ends
+//     }
+//   }
+//
+// An event acknowledges itself when it is destroyed, and keeps its identifier alive until then.
+// rdma_destroy_id waits until all events of an identifier are acknowledged; since an identifier
+// with an event is not destroyed, nothing can wait for itself: not even a thread that
+// destroys a cm_id while it holds an event about it.
+//
+// The identifier of a connect_request belongs to the event until it is taken. If nobody takes it,
+// the end of the event destroys it, which refuses the request.
+//
+// Lifetime: move-only. Threads: one at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <rdma/rdma_cma.h>
+
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/cm/connection_parameters.hpp>
+#include <rdmaxx/cm/datagram_peer.hpp>
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0 {
+
+enum class cm_event_type : std::uint8_t {
+  addr_resolved = RDMA_CM_EVENT_ADDR_RESOLVED,
+  addr_error = RDMA_CM_EVENT_ADDR_ERROR,
+  route_resolved = RDMA_CM_EVENT_ROUTE_RESOLVED,
+  route_error = RDMA_CM_EVENT_ROUTE_ERROR,
+  connect_request = RDMA_CM_EVENT_CONNECT_REQUEST,
+  connect_response = RDMA_CM_EVENT_CONNECT_RESPONSE,  ///< only for an id without a queue pair
+  connect_error = RDMA_CM_EVENT_CONNECT_ERROR,
+  unreachable = RDMA_CM_EVENT_UNREACHABLE,
+  rejected = RDMA_CM_EVENT_REJECTED,
+  established = RDMA_CM_EVENT_ESTABLISHED,
+  disconnected = RDMA_CM_EVENT_DISCONNECTED,
+  device_removal = RDMA_CM_EVENT_DEVICE_REMOVAL,
+  multicast_join = RDMA_CM_EVENT_MULTICAST_JOIN,
+  multicast_error = RDMA_CM_EVENT_MULTICAST_ERROR,
+  addr_change = RDMA_CM_EVENT_ADDR_CHANGE,
+  timewait_exit = RDMA_CM_EVENT_TIMEWAIT_EXIT,
+};
+[[nodiscard]] std::string_view describe(cm_event_type type) noexcept;
+
+class [[nodiscard]] cm_event {
+ public:
+  cm_event(cm_event&& other) noexcept;
+  cm_event& operator=(cm_event&& other) noexcept;
+  cm_event(const cm_event&) = delete;
+  cm_event& operator=(const cm_event&) = delete;
+  ~cm_event() { ack(); }
+
+  [[nodiscard]] cm_event_type type() const noexcept { return type_; }
+  /// As the C library has it: 0, a negated errno, or the reason of a refusal. See outcome().
+  [[nodiscard]] int status() const noexcept { return status_; }
+  /// Success, or why what was begun did not work; the peer's reason of a refusal is decoded.
+  [[nodiscard]] result<void> outcome() const;
+
+  /// True if the event is about this identifier; for a connect_request that is the listener.
+  [[nodiscard]] bool concerns(const cm_id& id) const noexcept;
+  /// connect_request: the identifier of the new connection. It can be taken once.
+  [[nodiscard]] result<cm_id> take_id();
+
+  /// The bytes that the peer sent along, perhaps with zeros behind them; none after ack().
+  [[nodiscard]] std::span<const std::byte> private_data() const noexcept;
+  /// connect_request, connect_response, established: what the peer offered; until ack().
+  [[nodiscard]] connection_parameters parameters() const noexcept;
+  /// UD: established and multicast_join: where to send; until ack().
+  [[nodiscard]] rdmaxx::datagram_peer datagram_peer() const noexcept;
+
+  /// Acknowledges now instead of at the end. type() and status() stay, everything else is gone; a
+  /// new identifier that was not taken is destroyed.
+  void ack() noexcept;
+
+  /// Null after ack().
+  [[nodiscard]] const rdma_cm_event* native() const noexcept { return native_; }
+
+ private:
+  friend class event_channel;
+  cm_event(rdma_cm_event* native, detail::reference subject, detail::reference new_id) noexcept;
+
+  rdma_cm_event* native_ = nullptr;
+  detail::reference subject_;
+  detail::reference new_id_;
+  cm_event_type type_{};
+  int status_ = 0;
+  bool datagram_ = false;
+};
+/// "rejected (rejected, reason 28 (consumer))"
+[[nodiscard]] std::string describe(const cm_event& event);
+
+}  // namespace rdmaxx::inline v0

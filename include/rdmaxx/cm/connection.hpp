@@ -1,0 +1,67 @@
+#pragma once
+
+// cm::connection: a connection that is up: its identifier, its queue pair, what the peer said.
+//
+//   auto c = cm::connect("10.0.0.7:7471").value();
+//   c.qp().post(send_wr{…}).value();
+//   c.disconnect().value();
+//   c.wait_disconnected(5s).value();
+//
+// Its identifier has an event channel of its own, so that nobody else's events are mixed with its.
+// Lifetime: move-only; its end ends the connection. Threads: those of its identifier and queue
+// pair: posts from any thread, everything else by one thread at a time.
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rdmaxx/cm/cm_event.hpp>
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/core/text.hpp>
+
+namespace rdmaxx::inline v0::cm {
+
+// Types of this namespace are printed like all others.
+using v0::operator<<;
+
+class connection {
+ public:
+  connection() noexcept = default;
+  /// `established` tells what the peer said.
+  connection(cm_id id, const cm_event& established);
+
+  explicit operator bool() const noexcept { return static_cast<bool>(id_); }
+  [[nodiscard]] const cm_id& id() const noexcept { return id_; }
+  [[nodiscard]] const queue_pair& qp() const noexcept { return id_.qp(); }
+  [[nodiscard]] const protection_domain& pd() const noexcept { return id_.pd(); }
+  [[nodiscard]] socket_address local_address() const noexcept { return id_.local_address(); }
+  [[nodiscard]] socket_address peer_address() const noexcept { return id_.peer_address(); }
+  /// On the side that connected: what the other one accepted with, with zeros behind. On the side
+  /// that accepted: empty; the request had it.
+  [[nodiscard]] std::span<const std::byte> peer_data() const noexcept { return peer_data_; }
+  /// Readable when an event waits: the connection went down, or the device.
+  [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
+
+  /// Ends the connection on both sides; does not wait.
+  [[nodiscard]] result<void> disconnect() const { return id_.disconnect(); }
+  /// True as soon as the connection is down, whoever ended it; false when the time is over. Answers
+  /// the peer's disconnection. What still is in the queues completes as flushed.
+  [[nodiscard]] result<bool> wait_disconnected(
+      std::optional<std::chrono::milliseconds> timeout = forever);
+
+  /// Gives up the connection's identifier, with its channel and its queue pair.
+  [[nodiscard]] cm_id release() && { return std::move(id_); }
+
+ private:
+  cm_id id_;
+  std::vector<std::byte> peer_data_;
+  bool down_ = false;
+};
+[[nodiscard]] std::string describe(const connection& connected);
+
+}  // namespace rdmaxx::inline v0::cm

@@ -1,0 +1,45 @@
+#pragma once
+
+// connection_parameters: what one side tells the other when it asks for, or accepts, a connection.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <rdma/rdma_cma.h>
+
+#include <rdmaxx/core/identifiers.hpp>
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0 {
+
+struct connection_parameters {
+  /// The program's own bytes for the other program. On RoCE and InfiniBand a request carries at
+  /// most 56, an acceptance 196, a refusal 148 (datagrams: 180, 136, 136); iWARP 512 less its
+  /// header. The receiver sees zeros up to that size behind them, because the protocol has no
+  /// length.
+  std::span<const std::byte> private_data{};
+  /// Reads and atomics of the peer that this side answers at once; as many as the device can if
+  /// empty.
+  std::optional<std::uint8_t> responder_resources{};
+  /// Own reads and atomics in flight; as many as the device can (and, accepting, the peer) if
+  /// empty.
+  std::optional<std::uint8_t> initiator_depth{};
+  bool flow_control = true;
+  std::uint8_t retry_count = 7;  ///< 0…7; only when asking
+  std::uint8_t rnr_retry = 7;    ///< 0…6; 7: for ever
+  /// Only for an id without a queue pair of its own: the one to connect, and whether it has a
+  /// shared receive queue.
+  qpn queue_pair{};
+  bool shared_receive_queue = false;
+
+  /// Fails if the private data is longer than any connection manager can carry.
+  [[nodiscard]] result<rdma_conn_param> native() const;
+  /// What the peer said, or was agreed on; `private_data` is that of the C struct.
+  [[nodiscard]] static connection_parameters from_native(const rdma_conn_param& native) noexcept;
+};
+[[nodiscard]] std::string describe(const connection_parameters& parameters);
+
+}  // namespace rdmaxx::inline v0

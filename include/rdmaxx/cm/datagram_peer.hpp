@@ -1,0 +1,28 @@
+#pragma once
+
+// datagram_peer: all that a UD send needs to know about where it goes.
+//
+//   auto peer = event.datagram_peer();                 // of an established or multicast_join event
+//   auto way = id.pd().create_ah(peer.way).value();
+//   id.qp().post(ud_send_wr{.from = …, .to = way, .remote_queue_pair = peer.queue_pair,
+//                           .remote_key = peer.key}).value();
+
+#include <string>
+
+#include <rdma/rdma_cma.h>
+
+#include <rdmaxx/core/identifiers.hpp>
+#include <rdmaxx/verbs/address_handle.hpp>
+
+namespace rdmaxx::inline v0 {
+
+struct datagram_peer {
+  address_vector way{};
+  qpn queue_pair{};  ///< 0xffffff for a multicast group
+  qkey key{};
+
+  [[nodiscard]] static datagram_peer from_native(const rdma_ud_param& native) noexcept;
+};
+[[nodiscard]] std::string describe(const datagram_peer& peer);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,60 @@
+#pragma once
+
+// event_channel: where the connection manager reports what happened to its identifiers.
+//
+//   auto channel = event_channel::create().value();
+//   auto id = channel.create_id(port_space::tcp).value();
+//   id.resolve_addr(there, 2s).value();
+//   auto event = channel.get_event(3s).value();         // empty when the time is over
+//
+// Lifetime: copies share one channel; it ends after its identifiers.
+// Threads: all members, any thread; each event goes to one waiter. While one thread waits here,
+// others may use and destroy the channel's identifiers.
+// The descriptor is non-blocking and close-on-exec.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <rdma/rdma_cma.h>
+
+#include <rdmaxx/cm/port_space.hpp>
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0 {
+
+class cm_event;
+class cm_id;
+
+class event_channel : public shared_handle<rdma_event_channel> {
+ public:
+  event_channel() noexcept = default;
+
+  [[nodiscard]] static result<event_channel> create();
+  /// Takes over a channel that was made elsewhere; its descriptor becomes non-blocking.
+  [[nodiscard]] static result<event_channel> adopt(rdma_event_channel* native, adoption how = {});
+
+  /// An identifier that reports here.
+  [[nodiscard]] result<cm_id> create_id(port_space space = port_space::tcp) const;
+  /// Takes over an identifier of this channel that was made elsewhere. If it already has a queue
+  /// pair, that stays the caller's.
+  [[nodiscard]] result<cm_id> adopt_id(rdma_cm_id* native, adoption how = {}) const;
+
+  /// Readable when an event is waiting; for epoll and its like.
+  [[nodiscard]] int fd() const noexcept { return native()->fd; }
+
+  /// The next event, or nothing if there is none now.
+  [[nodiscard]] result<std::optional<cm_event>> try_get_event() const;
+  /// The next event, or nothing when the time is over.
+  [[nodiscard]] result<std::optional<cm_event>> get_event(
+      std::optional<std::chrono::milliseconds> timeout = forever) const;
+
+ private:
+  friend struct detail::handle_access;
+  using shared_handle::shared_handle;
+};
+[[nodiscard]] std::string describe(const event_channel& channel);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,113 @@
+#pragma once
+
+// cm::listener: waits for peers that want to connect.
+//
+//   auto l = cm::listen("0.0.0.0:7471").value();
+//   auto c = l.accept({.timeout = 5s}).value();            // empty when nobody came
+//
+// In steps, when the peer's words decide, or the queue pair shall use own completion queues:
+//
+//   auto request = l.get_request(5s).value();              // empty when nobody came
+//   if (!welcome(request->peer_data())) std::move(*request).reject(why).value();
+//   request->id().create_qp({.pd = …}).value();
+//   request->id().qp().post(recv_wr{…}).value();
+//   auto c = std::move(*request).accept({.parameters = {.private_data = hello}}).value();
+//
+// A request, and so every connection, has an event channel of its own. A request that is destroyed
+// undecided is refused, and so are those that nobody fetched when the listener ends.
+//
+// Lifetime: move-only; independent of the connections that came from it. Threads: get_request() and
+// try_get_request() from any threads; each request goes to one of them.
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rdmaxx/cm/cm_event.hpp>
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/cm/connect.hpp>
+#include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/cm/connection_parameters.hpp>
+#include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0::cm {
+
+struct accept_options {
+  cm_qp_config qp{};  ///< used if the request's identifier has no queue pair yet
+  connection_parameters parameters{};
+  /// Until the connection is up; for listener::accept(), the wait for a peer included.
+  std::chrono::milliseconds timeout = default_timeout;
+};
+[[nodiscard]] std::string describe(const accept_options& options);
+
+/// A peer wants to connect. Move-only; one thread at a time.
+class [[nodiscard]] connection_request {
+ public:
+  connection_request(cm_id id, const cm_event& request);
+
+  [[nodiscard]] const cm_id& id() const noexcept { return id_; }
+  /// What the peer asked with, perhaps with zeros behind.
+  [[nodiscard]] std::span<const std::byte> peer_data() const noexcept { return peer_data_; }
+  /// What the peer offers; its private_data is that of peer_data().
+  [[nodiscard]] connection_parameters parameters() const noexcept;
+  [[nodiscard]] socket_address peer_address() const noexcept { return id_.peer_address(); }
+
+  [[nodiscard]] result<connection> accept(const accept_options& options = {}) &&;
+  [[nodiscard]] result<void> reject(std::span<const std::byte> private_data = {}) &&;
+
+ private:
+  cm_id id_;
+  std::vector<std::byte> peer_data_;
+  connection_parameters parameters_;
+};
+[[nodiscard]] std::string describe(const connection_request& request);
+
+struct listen_options {
+  int backlog = 128;  ///< requests that may wait to be fetched
+  cm_id_options id{};
+};
+[[nodiscard]] std::string describe(const listen_options& options);
+
+class listener {
+ public:
+  listener() noexcept = default;
+  /// Takes an identifier that listens; its channel should be its own.
+  explicit listener(cm_id listening) noexcept : id_(std::move(listening)) {}
+
+  explicit operator bool() const noexcept { return static_cast<bool>(id_); }
+  [[nodiscard]] const cm_id& id() const noexcept { return id_; }
+  /// With the real port, if any was asked for.
+  [[nodiscard]] socket_address local_address() const noexcept { return id_.local_address(); }
+  /// Readable when a request waits.
+  [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
+
+  /// The next request, or nothing if there is none now.
+  [[nodiscard]] result<std::optional<connection_request>> try_get_request() const;
+  /// The next request, or nothing when the time is over.
+  [[nodiscard]] result<std::optional<connection_request>> get_request(
+      std::optional<std::chrono::milliseconds> timeout = forever) const;
+
+  /// Accepts the next request; nothing when nobody came in time.
+  [[nodiscard]] result<std::optional<connection>> accept(const accept_options& options = {}) const;
+  /// Accepts a request that waits already; nothing if none does. Waits only for the connection to
+  /// come up.
+  [[nodiscard]] result<std::optional<connection>> try_accept(
+      const accept_options& options = {}) const;
+
+ private:
+  cm_id id_;
+};
+[[nodiscard]] std::string describe(const listener& waiting);
+
+[[nodiscard]] result<listener> listen(const socket_address& local,
+                                      const listen_options& options = {});
+/// A name is looked up; its first address is taken.
+[[nodiscard]] result<listener> listen(std::string_view local, const listen_options& options = {});
+
+}  // namespace rdmaxx::inline v0::cm

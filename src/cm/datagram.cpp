@@ -1,0 +1,72 @@
+#include <rdmaxx/cm/datagram.hpp>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cm/awaited_event.hpp"
+
+namespace rdmaxx::inline v0::cm {
+
+namespace {
+
+result<datagram_destination> destination_of(const cm_id& id, const cm_event& event) {
+  const auto peer = event.datagram_peer();
+  const auto said = event.private_data();
+  RDMAXX_TRY(auto way, id.pd().create_ah(peer.way));
+  return datagram_destination{.way = std::move(way),
+                              .queue_pair = peer.queue_pair,
+                              .key = peer.key,
+                              .peer_data = {said.begin(), said.end()}};
+}
+
+result<void> check_datagram(const cm_id& id, std::string_view operation) {
+  if (!is_datagram(id.space()))
+    return misuse_error(operation, "the identifier is not one for datagrams",
+                        "create it in port_space::udp");
+  if (!id.pd())
+    return misuse_error(operation, "the identifier has no queue pair", "call create_qp() first");
+  return {};
+}
+
+}  // namespace
+
+result<cm_id> open_datagram(const socket_address& local, const cm_qp_config& config,
+                            const cm_id_options& options) {
+  RDMAXX_TRY(const auto channel, event_channel::create());
+  RDMAXX_TRY(auto id, channel.create_id(port_space::udp));
+  RDMAXX_TRY(id.set(options));
+  RDMAXX_TRY(id.bind(local));
+  RDMAXX_TRY(id.create_qp(config));
+  return id;
+}
+
+result<datagram_destination> find_datagram_peer(const cm_id& resolved,
+                                                const connection_parameters& parameters,
+                                                std::chrono::milliseconds timeout) {
+  const auto end = deadline_after(timeout);
+  RDMAXX_TRY(check_datagram(resolved, "find_datagram_peer"));
+  RDMAXX_TRY(resolved.connect(parameters));
+  auto event = detail::awaited_event(resolved, cm_event_type::established, end);
+  if (!event)
+    return event.error().within(fmt::format("finding {}", describe(resolved.peer_address())));
+  return destination_of(resolved, *event);
+}
+
+result<datagram_destination> join_multicast(const cm_id& member, const socket_address& group,
+                                            multicast_membership kind,
+                                            std::chrono::milliseconds timeout) {
+  const auto end = deadline_after(timeout);
+  RDMAXX_TRY(check_datagram(member, "join_multicast"));
+  RDMAXX_TRY(member.join_multicast(group, kind));
+  auto event = detail::awaited_event(member, cm_event_type::multicast_join, end);
+  if (!event) return event.error().within(fmt::format("joining {}", describe(group)));
+  return destination_of(member, *event);
+}
+
+std::string describe(const datagram_destination& destination) {
+  return fmt::format("queue pair {:#x} key {:#x}, {}", destination.queue_pair.value(),
+                     destination.key.value(), describe(destination.way));
+}
+
+}  // namespace rdmaxx::inline v0::cm

@@ -1,0 +1,18 @@
+#include <rdmaxx/cm/datagram_peer.hpp>
+
+#include <fmt/format.h>
+
+namespace rdmaxx::inline v0 {
+
+datagram_peer datagram_peer::from_native(const rdma_ud_param& native) noexcept {
+  return {.way = address_vector::from_native(native.ah_attr),
+          .queue_pair = qpn(native.qp_num),
+          .key = qkey(native.qkey)};
+}
+
+std::string describe(const datagram_peer& peer) {
+  return fmt::format("queue pair {:#x} key {:#x}, {}", peer.queue_pair.value(), peer.key.value(),
+                     describe(peer.way));
+}
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,21 @@
+#pragma once
+
+// device_context: the library's handle to a device that librdmacm has opened.
+//
+// librdmacm opens each device once for the whole process and keeps it open. All identifiers on it
+// must share one block, or the asynchronous events of what is made from one handle could not be
+// told to belong to it by another.
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/context.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+[[nodiscard]] result<context> device_context(ibv_context* native);
+
+/// The device was removed: librdmacm will close it, and its address may mean another one later.
+void forget_device_context(const ibv_context* native);
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,43 @@
+#pragma once
+
+// object_registry: the way back from a C pointer to the block of its object.
+//
+// Events name their object by its C pointer. Its *_context cannot serve: on an adopted device or
+// channel foreign code may have made objects whose *_context is theirs.
+
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <rdmaxx/core/handle.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+class object_registry {
+ public:
+  void add(const void* native, resource& block) {
+    const std::lock_guard lock(mutex_);
+    blocks_.insert_or_assign(native, &block);
+  }
+  /// Called when the C object was let go of; its address may already belong to another.
+  void remove(const void* native, const resource& block) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(native);
+    if (found != blocks_.end() && found->second == &block) blocks_.erase(found);
+  }
+  /// A reference to the object's block; an empty one if the object is foreign; nothing if it is
+  /// just being destroyed, so that nobody can care about it any more.
+  [[nodiscard]] std::optional<reference> find(const void* native) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(native);
+    if (found == blocks_.end()) return reference();
+    if (!found->second->try_retain()) return std::nullopt;
+    return reference(found->second);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const void*, resource*> blocks_;
+};
+
+}  // namespace rdmaxx::inline v0::detail

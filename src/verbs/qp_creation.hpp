@@ -1,0 +1,28 @@
+#pragma once
+
+// qp_creation: what is the same whichever C function makes a queue pair.
+
+#include <functional>
+#include <string_view>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/queue_pair.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+struct qp_creation {
+  std::string_view call = "ibv_create_qp";
+  /// Returns null and sets errno on failure; writes back what was granted.
+  std::function<ibv_qp*(ibv_qp_init_attr& wishes)> make{};
+  /// How the queue pair ends.
+  adoption end{};
+};
+
+[[nodiscard]] result<queue_pair> create_queue_pair(const protection_domain& pd,
+                                                   const queue_pair_config& config,
+                                                   qp_creation how);
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,114 @@
+#include <rdmaxx/cm/socket_address.hpp>
+
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <rdmaxx/core/format.hpp>
+
+using namespace rdmaxx;
+using testing::Contains;
+using testing::HasSubstr;
+
+namespace {
+
+socket_address address(std::string_view text) { return socket_address::parse(text).value(); }
+
+}  // namespace
+
+TEST(socket_address, an_ipv4_address_with_its_port_is_read) {
+  const auto parsed = address("10.0.0.7:7471");
+
+  EXPECT_TRUE(parsed.is_ipv4());
+  EXPECT_EQ(parsed.host(), "10.0.0.7");
+  EXPECT_EQ(parsed.port(), 7471);
+  EXPECT_EQ(parsed.native_size(), sizeof(sockaddr_in));
+  EXPECT_EQ(describe(parsed), "10.0.0.7:7471");
+}
+
+TEST(socket_address, an_ipv6_address_with_its_port_is_read) {
+  const auto parsed = address("[fd00::7]:7471");
+
+  EXPECT_TRUE(parsed.is_ipv6());
+  EXPECT_EQ(parsed.host(), "fd00::7");
+  EXPECT_EQ(parsed.port(), 7471);
+  EXPECT_EQ(parsed.native_size(), sizeof(sockaddr_in6));
+  EXPECT_EQ(describe(parsed), "[fd00::7]:7471");
+}
+
+TEST(socket_address, the_port_may_be_missing) {
+  EXPECT_EQ(address("10.0.0.7"), address("10.0.0.7:0"));
+  EXPECT_EQ(address("[::1]"), address("[::1]:0"));
+  EXPECT_EQ(address("fd00::7"), address("[fd00::7]:0"));
+}
+
+TEST(socket_address, the_scope_of_a_link_local_address_is_kept) {
+  const auto parsed = address("[fe80::1%lo]:5");
+
+  EXPECT_EQ(parsed.host(), "fe80::1%lo");
+  EXPECT_NE(parsed, address("[fe80::1]:5"));
+}
+
+TEST(socket_address, what_is_none_is_refused_with_an_example) {
+  for (const auto* const text : {"", ":", ":7471", "10.0.0.7:", "10.0.0.7:65536", "10.0.0.7:-1",
+                                 "10.0.0.7:1x", "10.0.0.256:1", "[::1", "[::1]1", "[]:1", "::1]:1",
+                                 "host:1", "[fe80::1%nosuchinterface]:1"}) {
+    const auto parsed = socket_address::parse(text);
+    ASSERT_FALSE(parsed.has_value()) << text;
+    EXPECT_EQ(parsed.error().category(), error_category::misuse);
+    EXPECT_THAT(parsed.error().message(), HasSubstr("[fd00::7]:7471"));
+  }
+}
+
+TEST(socket_address, wildcards_are_known) {
+  EXPECT_TRUE(address("0.0.0.0:1").is_any());
+  EXPECT_TRUE(address("[::]:1").is_any());
+  EXPECT_FALSE(address("127.0.0.1:1").is_any());
+  EXPECT_FALSE(address("[::1]:1").is_any());
+  EXPECT_FALSE(socket_address().is_any());
+}
+
+TEST(socket_address, the_port_can_be_replaced) {
+  EXPECT_EQ(address("10.0.0.7:1").with_port(65535), address("10.0.0.7:65535"));
+  EXPECT_EQ(address("[::1]:1").with_port(2), address("[::1]:2"));
+  EXPECT_FALSE(socket_address().with_port(1));
+}
+
+TEST(socket_address, addresses_are_compared_with_their_ports) {
+  EXPECT_NE(address("10.0.0.7:1"), address("10.0.0.7:2"));
+  EXPECT_NE(address("10.0.0.7:1"), address("10.0.0.8:1"));
+  EXPECT_NE(address("0.0.0.0:1"), address("[::]:1"));
+  EXPECT_EQ(socket_address(), socket_address());
+}
+
+TEST(socket_address, a_c_address_of_another_family_is_none) {
+  sockaddr other{};
+  other.sa_family = AF_UNIX;
+
+  EXPECT_FALSE(socket_address(other));
+  EXPECT_EQ(describe(socket_address(other)), "no address");
+  EXPECT_EQ(socket_address(*address("[::1]:9").native()), address("[::1]:9"));
+}
+
+TEST(socket_address, an_address_is_looked_up_without_a_resolver) {
+  const auto found = socket_address::lookup("10.0.0.7:7471").value();
+
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front(), address("10.0.0.7:7471"));
+}
+
+TEST(socket_address, a_name_is_looked_up) {
+  const auto found = socket_address::lookup("localhost:7471").value();
+
+  EXPECT_THAT(found, Contains(address("127.0.0.1:7471")));
+}
+
+TEST(socket_address, a_name_that_nobody_knows_is_told) {
+  const auto found = socket_address::lookup("no-such-host.invalid:7471");
+
+  ASSERT_FALSE(found.has_value());
+  EXPECT_THAT(found.error().message(), HasSubstr("no-such-host.invalid"));
+}
