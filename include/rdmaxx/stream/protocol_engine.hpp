@@ -86,6 +86,12 @@ class protocol_engine {
   [[nodiscard]] static result<protocol_engine> create(const agreement& terms,
                                                       const engine_memory& memory);
 
+  protocol_engine(protocol_engine&&) = default;
+  protocol_engine& operator=(protocol_engine&&) = default;
+  protocol_engine(const protocol_engine&) = delete;
+  protocol_engine& operator=(const protocol_engine&) = delete;
+  ~protocol_engine() = default;
+
   // --- writing ---------------------------------------------------------------------------------
 
   /// Copies as many bytes as there is room for. 0: wait for can_write(), or check_write() says why

@@ -818,6 +818,25 @@ TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_the_reserve_for_
   EXPECT_GT(a.engine.statistics().credit_frames_sent, 500U);
 }
 
+TEST(protocol_engine, a_driver_that_posts_receives_late_holds_up_only_itself) {
+  engine_side a(terms_of(small_window, small_window), {});
+  engine_side b(terms_of(small_window, small_window), {});
+  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  for (int i = 0; i < 20; ++i) {
+    static_cast<void>(b.engine.write(bytes_of(pattern(4 * payload))));
+    while (b.send() || b.deliver_to(a) || b.complete_send()) {
+    }
+    read_all(a.engine);
+    while (a.post_receive() || a.send() || a.deliver_to(b) || a.complete_send()) {
+    }
+    ASSERT_GE(a.engine.credits(), 2U) << "round " << i;
+  }
+  EXPECT_FALSE(b.send());
+  EXPECT_FALSE(b.engine.can_write());
+  pump(a, b);
+  EXPECT_TRUE(b.engine.can_write());
+}
+
 TEST(protocol_engine, is_described_with_its_numbers) {
   engine_side a(terms_of(small_window, small_window), {});
   write_all(a.engine, "hello");
