@@ -509,7 +509,7 @@ std::string describe(const protocol_engine& engine) {
       engine.credits(), engine.in_flight(), engine.written_position() - engine.released_position(),
       engine.available());
   if (engine.at_end()) text += ", at the end";
-  if (engine.failure()) text += fmt::format("; {}", engine.failure()->message());
+  if (const auto& failure = engine.failure()) text += fmt::format("; {}", failure->message());
   return text;
 }
 

@@ -100,9 +100,13 @@ class world {
       step();
       check();
     }
-    if (is_lost_) return finish_lost();
-    if (programs_[0].has_aborted || programs_[1].has_aborted) return finish_aborted();
-    finish();
+    if (is_lost_) {
+      finish_lost();
+    } else if (is_aborted()) {
+      finish_aborted();
+    } else {
+      finish();
+    }
   }
 
  private:

@@ -780,8 +780,8 @@ TEST_F(protocol_engine_test, a_slot_that_was_not_posted_is_the_drivers_mistake) 
 }
 
 TEST(protocol_engine, memory_that_does_not_fit_the_agreement_is_refused) {
-  std::vector<std::byte> send(protocol_engine::control_bytes + 2 * 64);
-  std::vector<std::byte> receive(8 * 64);
+  std::vector<std::byte> send(protocol_engine::control_bytes + 2 * std::size_t{64});
+  std::vector<std::byte> receive(8 * std::size_t{64});
   const auto terms = terms_of(small_window, small_window);
   const auto problem = [](const agreement& agreed, const engine_memory& memory) {
     const auto made = protocol_engine::create(agreed, memory);
