@@ -490,10 +490,12 @@ TEST_F(protocol_engine_test, both_may_end_at_once_or_in_either_order) {
 TEST_F(protocol_engine_test, the_connection_may_end_only_when_the_fin_has_arrived) {
   b.engine.shutdown_write();
   pump(a, b);
-  a.engine.shutdown_write();
-  EXPECT_FALSE(a.engine.wants_disconnect());
+  write_all(a.engine, pattern(payload));
   EXPECT_TRUE(a.send());
-  EXPECT_FALSE(a.engine.wants_disconnect());
+  a.engine.shutdown_write();
+  EXPECT_TRUE(a.send());
+  EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
+  EXPECT_FALSE(a.engine.wants_disconnect()) << "only the frame before it has arrived";
   EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
   EXPECT_TRUE(a.engine.wants_disconnect());
 }
@@ -525,11 +527,13 @@ TEST_F(protocol_engine_test, after_both_ends_nobody_sends_anything) {
 
 TEST_F(protocol_engine_test, after_shutdown_read_the_peers_writes_fail_and_its_end_arrives) {
   while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  const auto sent = a.engine.statistics().frames_sent;
   b.engine.shutdown_read();
   EXPECT_TRUE(b.engine.at_end() && b.engine.can_read());
   EXPECT_EQ(b.engine.available(), 0U);
   pump(a, b);
 
+  EXPECT_EQ(a.engine.statistics().frames_sent, sent + 1) << "its fin, and nothing that was queued";
   EXPECT_TRUE(a.engine.can_write());
   EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
   const auto failed = a.engine.check_write();
