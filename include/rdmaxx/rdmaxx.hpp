@@ -15,6 +15,9 @@
 #include <rdmaxx/core/text.hpp>
 #include <rdmaxx/core/unsafe.hpp>
 #include <rdmaxx/core/version.hpp>
+#include <rdmaxx/stream/frame.hpp>
+#include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
 #include <rdmaxx/verbs/access.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/async_event.hpp>

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/big_endian.hpp"
+
 namespace rdmaxx::inline v0 {
 
 namespace {
@@ -24,22 +26,6 @@ constexpr std::size_t lid_at = 20;
 constexpr std::size_t zero_at = 22;
 constexpr std::size_t gid_at = 24;
 static_assert(gid_at + 16 == qp_endpoint::serialized_size);
-
-template <class T>
-void put(std::span<std::byte> bytes, std::size_t at, T value) noexcept {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    bytes[at + i] = static_cast<std::byte>(value >> (8 * (sizeof(T) - 1 - i)));
-  }
-}
-
-template <class T>
-T get(std::span<const std::byte> bytes, std::size_t at) noexcept {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value = static_cast<T>((value << 8) | std::to_integer<T>(bytes[at + i]));
-  }
-  return value;
-}
 
 error malformed(std::string problem) {
   return misuse_error(

@@ -1,0 +1,32 @@
+#pragma once
+
+// big_endian: numbers in the byte order of the wire, at a place in a span. Not checked: the caller
+// has looked at the span's size.
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace rdmaxx::inline v0 {
+
+/// From the byte order of the wire, or to it: the same exchange.
+template <class T>
+[[nodiscard]] constexpr T swapped_on_little_endian(T value) noexcept {
+  return std::endian::native == std::endian::little ? std::byteswap(value) : value;
+}
+
+template <class T>
+void put(std::span<std::byte> bytes, std::size_t at, T value) noexcept {
+  value = swapped_on_little_endian(value);
+  std::memcpy(bytes.data() + at, &value, sizeof(T));
+}
+
+template <class T>
+[[nodiscard]] T get(std::span<const std::byte> bytes, std::size_t at) noexcept {
+  T value{};
+  std::memcpy(&value, bytes.data() + at, sizeof(T));
+  return swapped_on_little_endian(value);
+}
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,114 @@
+#include <rdmaxx/stream/frame.hpp>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/big_endian.hpp"
+
+namespace rdmaxx::inline v0::stream_protocol {
+
+namespace {
+
+// Places in the layout of docs/stream-protocol.md.
+constexpr std::size_t kind_at = 0;
+constexpr std::size_t flags_at = 1;
+constexpr std::size_t zero_at = 2;
+constexpr std::size_t length_at = 4;
+constexpr std::size_t sequence_at = 8;
+constexpr std::size_t granted_at = 12;
+static_assert(granted_at + 4 == frame_header_bytes);
+
+constexpr std::uint8_t fin_flag = 1;
+
+}  // namespace
+
+std::string_view describe(frame_kind kind) noexcept {
+  switch (kind) {
+    case frame_kind::data:
+      return "data";
+    case frame_kind::credit:
+      return "credit";
+    case frame_kind::stop:
+      return "stop";
+    case frame_kind::reset:
+      return "reset";
+  }
+  return "unknown";
+}
+
+std::string_view describe(reset_reason reason) noexcept {
+  switch (reason) {
+    case reset_reason::aborted:
+      return "aborted";
+    case reset_reason::protocol_violation:
+      return "protocol_violation";
+  }
+  return "unknown";
+}
+
+std::string describe(const frame_header& header) {
+  return fmt::format("{} frame {} of {} bytes{}, grants up to {}", describe(header.kind),
+                     header.sequence, header.length, header.fin ? ", fin" : "", header.granted);
+}
+
+void encode(const frame_header& header, std::span<std::byte, frame_header_bytes> into) noexcept {
+  put(into, kind_at, std::to_underlying(header.kind));
+  put(into, flags_at, header.fin ? fin_flag : std::uint8_t{0});
+  put(into, zero_at, std::uint16_t{0});
+  put(into, length_at, header.length);
+  put(into, sequence_at, header.sequence);
+  put(into, granted_at, header.granted);
+}
+
+result<frame_header> decode_frame(std::span<const std::byte> frame) {
+  if (frame.size() < frame_header_bytes) {
+    return protocol_violation(fmt::format("a frame of {} bytes is shorter than its header of {}",
+                                          frame.size(), frame_header_bytes));
+  }
+  const frame_header header{
+      .kind = frame_kind(get<std::uint8_t>(frame, kind_at)),
+      .fin = get<std::uint8_t>(frame, flags_at) == fin_flag,
+      .length = get<std::uint32_t>(frame, length_at),
+      .sequence = get<std::uint32_t>(frame, sequence_at),
+      .granted = get<std::uint32_t>(frame, granted_at),
+  };
+  if (const auto flags = get<std::uint8_t>(frame, flags_at); (flags & ~fin_flag) != 0)
+    return protocol_violation(fmt::format("unknown flags {:#x}", flags));
+  if (get<std::uint16_t>(frame, zero_at) != 0)
+    return protocol_violation("reserved bytes of a frame are not zero");
+  if (header.length != frame.size() - frame_header_bytes) {
+    return protocol_violation(fmt::format("a frame claims {} bytes of payload and has {}",
+                                          header.length, frame.size() - frame_header_bytes));
+  }
+  switch (header.kind) {
+    case frame_kind::data:
+      // Empty ones would let a peer keep this side busy without end.
+      if (header.length == 0 && !header.fin) return protocol_violation("an empty data frame");
+      return header;
+    case frame_kind::credit:
+    case frame_kind::stop:
+    case frame_kind::reset:
+      if (header.fin)
+        return protocol_violation(fmt::format("fin in a {} frame", describe(header.kind)));
+      if (header.length != (header.kind == frame_kind::reset ? reset_payload_bytes : 0)) {
+        return protocol_violation(fmt::format("a {} frame with {} bytes of payload",
+                                              describe(header.kind), header.length));
+      }
+      return header;
+  }
+  return protocol_violation(
+      fmt::format("unknown kind of frame {}", std::to_underlying(header.kind)));
+}
+
+error protocol_violation(std::string problem) {
+  return error({
+      .operation = "receiving from a stream's peer",
+      .code = std::make_error_code(std::errc::protocol_error),
+      .category = error_category::peer,
+      .problem = std::move(problem),
+      .hint = "the peer is defective or hostile; the connection cannot go on",
+  });
+}
+
+}  // namespace rdmaxx::inline v0::stream_protocol

@@ -1,0 +1,228 @@
+// libFuzzer target: greetings and frames of a hostile peer, made plausible bit by bit, to an engine
+// in use. It stays within its memory, its numbers within their limits, and its first error stays.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <rdmaxx/stream/frame.hpp>
+#include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+
+#include "input.hpp"
+
+namespace {
+
+using namespace rdmaxx::stream_protocol;
+using fuzz::require;
+
+void check_decoding(std::span<const std::byte> bytes) {
+  if (const auto header = decode_frame(bytes)) {
+    std::array<std::byte, frame_header_bytes> again{};
+    encode(*header, again);
+    require(std::ranges::equal(again, bytes.first(frame_header_bytes)));
+    require(header->length + frame_header_bytes == bytes.size());
+  }
+  if (const auto hello = greeting::from_bytes(bytes)) {
+    require(greeting::from_bytes(hello->to_bytes()).value() == *hello);
+    if (const auto terms = negotiate({}, *hello)) {
+      require(terms->version == 1 && terms->peer.check().has_value());
+    }
+  }
+}
+
+class victim {
+ public:
+  explicit victim(fuzz::input& input)
+      : input_(input),
+        terms_{.own = {.buffers = 8, .buffer_bytes = 64 + window_size()},
+               .peer = {.buffers = 8, .buffer_bytes = 64 + window_size()}},
+        send_(protocol_engine::control_bytes + 2 * slot_bytes),
+        receive_(std::size_t{terms_.own.buffers} * terms_.own.buffer_bytes),
+        engine_(protocol_engine::create(
+                    terms_, {.send = send_, .send_slot_bytes = slot_bytes, .receive = receive_})
+                    .value()) {
+    for (std::size_t slot = 0; slot < terms_.own.buffers; ++slot) posted_.push_back(slot);
+  }
+
+  void run() {
+    while (!input_.is_empty()) {
+      switch (input_.below(8)) {
+        case 0:
+          static_cast<void>(engine_.write(std::span(payload_).first(input_.byte())));
+          break;
+        case 1:
+          static_cast<void>(engine_.write_in_place(std::span(payload_).first(input_.byte()), 0));
+          break;
+        case 2:
+          send();
+          break;
+        case 3:
+          engine_.sent_up_to(input_.hostile<std::uint32_t>());
+          break;
+        case 4:
+          read();
+          break;
+        case 5:
+          post();
+          break;
+        case 6:
+          control();
+          break;
+        default:
+          receive();
+          break;
+      }
+      check();
+    }
+  }
+
+ private:
+  static constexpr std::size_t slot_bytes = 80;
+
+  std::uint32_t window_size() { return static_cast<std::uint32_t>(input_.below(64)); }
+
+  void send() {
+    const auto frame = engine_.next_send();
+    if (!frame) return;
+    require(frame->sequence == sent_++);
+    require(frame->bytes.data() >= send_.data());
+    require(frame->bytes.data() + frame->bytes.size() <= send_.data() + send_.size());
+    require(frame->bytes.size() + frame->in_place.size() <= terms_.peer.buffer_bytes);
+    std::vector<std::byte> whole(frame->bytes.begin(), frame->bytes.end());
+    whole.insert(whole.end(), frame->in_place.begin(), frame->in_place.end());
+    const auto header = decode_frame(whole).value();
+    require(header.sequence == frame->sequence);
+    if (engine_.failure()) require(header.kind == frame_kind::reset);
+  }
+
+  void read() {
+    std::array<std::byte, 200> bytes{};
+    const auto into = std::span(bytes).first(input_.below(bytes.size()));
+    const auto count = engine_.read(into);
+    require(count <= into.size() && count <= unread_.size());
+    require(std::equal(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(count),
+                       unread_.begin()));
+    unread_.erase(unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  void post() {
+    const auto slot = engine_.next_receive();
+    if (!slot) return;
+    engine_.posted(*slot);
+    posted_.push_back(*slot);
+  }
+
+  void control() {
+    switch (input_.below(16)) {
+      case 0:
+        engine_.shutdown_read();
+        unread_.clear();
+        break;
+      case 1:
+        engine_.shutdown_write();
+        break;
+      case 2:
+        engine_.abort();
+        break;
+      case 3:
+        engine_.connection_lost();
+        break;
+      case 4:
+        static_cast<void>(engine_.received(input_.hostile(), input_.hostile()));
+        break;
+      default:
+        engine_.flush();
+        break;
+    }
+    if (engine_.failure() && engine_.available() == 0) unread_.clear();
+  }
+
+  std::vector<std::byte> any_frame() {
+    const auto lies = input_.byte();
+    frame_header header{.kind = frame_kind(1 + input_.below(4)),
+                        .fin = input_.below(16) == 0,
+                        .sequence = received_,
+                        .granted = terms_.peer.buffers};
+    const auto most = terms_.own.buffer_bytes - frame_header_bytes;
+    std::size_t length = input_.byte() % (most + 1);
+    if (header.kind == frame_kind::reset) length = reset_payload_bytes;
+    if (header.kind == frame_kind::credit || header.kind == frame_kind::stop) length = 0;
+    if (header.kind != frame_kind::data) header.fin = false;
+    header.length = static_cast<std::uint32_t>(length);
+    if (sent_ != 0) header.granted += static_cast<std::uint32_t>(input_.byte() % (sent_ + 1));
+    if (lies < 8) header.sequence = input_.hostile<std::uint32_t>();
+    if (lies >= 8 && lies < 16) header.granted = input_.hostile<std::uint32_t>();
+    if (lies >= 16 && lies < 24) header.length = input_.hostile<std::uint32_t>();
+    std::vector<std::byte> bytes(frame_header_bytes + length, std::byte(received_));
+    encode(header, std::span(bytes).first<frame_header_bytes>());
+    if (lies >= 24 && lies < 32) bytes[input_.below(4)] = std::byte(input_.byte());
+    if (lies >= 32 && lies < 36) bytes.resize(input_.below(frame_header_bytes));
+    return bytes;
+  }
+
+  void receive() {
+    if (posted_.empty()) return;
+    const auto slot = posted_.front();
+    posted_.pop_front();
+    const auto frame = any_frame();
+    std::ranges::copy(frame, engine_.receive_slot(slot).begin());
+    const auto available = engine_.available();
+    if (!engine_.received(slot, frame.size())) {
+      require(engine_.failure().has_value());
+      if (engine_.available() == 0) unread_.clear();
+      return;
+    }
+    const auto header = decode_frame(frame).value();
+    require(header.sequence == received_++);
+    require(header.granted >= granted_ && header.granted <= sent_ + terms_.peer.buffers);
+    granted_ = header.granted;
+    if (engine_.available() == available) return;
+    unread_.insert(unread_.end(), frame.begin() + frame_header_bytes, frame.end());
+  }
+
+  void check() {
+    const auto readable = engine_.readable();
+    require(readable.size() <= engine_.available() && engine_.available() == unread_.size());
+    require(std::equal(readable.begin(), readable.end(), unread_.begin()));
+    require(engine_.credits() <= terms_.peer.buffers);
+    require(engine_.in_flight() <= engine_.most_in_flight());
+    if (const auto& failure = engine_.failure()) {
+      if (!first_problem_) first_problem_ = std::string(failure->problem());
+      require(*first_problem_ == failure->problem());
+      require(!engine_.check_write() && !engine_.next_receive());
+    } else {
+      require(!first_problem_);
+    }
+  }
+
+  fuzz::input& input_;
+  agreement terms_;
+  std::vector<std::byte> send_;
+  std::vector<std::byte> receive_;
+  protocol_engine engine_;
+  std::array<std::byte, 256> payload_{};
+  std::deque<std::size_t> posted_;
+  std::deque<std::byte> unread_;  // what the engine must still have
+  std::uint32_t sent_ = 0;
+  std::uint32_t received_ = 0;
+  std::uint32_t granted_ = terms_.peer.buffers;
+  std::optional<std::string> first_problem_;
+};
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  check_decoding(std::as_bytes(std::span(data, size)));
+  fuzz::input input(std::span(data, size));
+  victim(input).run();
+  return 0;
+}

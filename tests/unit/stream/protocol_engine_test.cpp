@@ -1,0 +1,856 @@
+#include <rdmaxx/stream/protocol_engine.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/stream/engine_pipe.hpp"
+
+using namespace rdmaxx;
+using namespace rdmaxx::stream_protocol;
+using rdmaxx_test::engine_side;
+using rdmaxx_test::pump;
+using rdmaxx_test::send_ring;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr receive_window small_window{.buffers = 8, .buffer_bytes = 64};
+constexpr std::size_t payload = 64 - frame_header_bytes;
+
+agreement terms_of(receive_window own, receive_window peer, std::uint32_t own_first = 0,
+                   std::uint32_t peer_first = 0) {
+  return {
+      .own = own, .peer = peer, .own_first_sequence = own_first, .peer_first_sequence = peer_first};
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string pattern(std::size_t size) {
+  std::string text(size, ' ');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i % 23);
+  return text;
+}
+
+std::string read_all(protocol_engine& engine) {
+  std::string text(engine.available(), ' ');
+  EXPECT_EQ(engine.read(std::as_writable_bytes(std::span(text))), text.size());
+  return text;
+}
+
+void write_all(protocol_engine& engine, std::string_view text) {
+  ASSERT_EQ(engine.write(bytes_of(text)), text.size());
+}
+
+std::vector<std::byte> forged(frame_header header, std::size_t bytes) {
+  header.length = static_cast<std::uint32_t>(bytes);
+  std::vector<std::byte> frame(frame_header_bytes + bytes);
+  encode(header, std::span(frame).first<frame_header_bytes>());
+  return frame;
+}
+
+frame_header header_of(const outgoing_frame& frame) {
+  std::vector<std::byte> bytes(frame.bytes.begin(), frame.bytes.end());
+  bytes.insert(bytes.end(), frame.in_place.begin(), frame.in_place.end());
+  return decode_frame(bytes).value();
+}
+
+/// Two joined engines with the smallest windows and slots. No test may end with a frame that found
+/// no receive buffer.
+class protocol_engine_test : public testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_FALSE(a.receiver_not_ready || b.receiver_not_ready);
+    EXPECT_FALSE(a.too_long || b.too_long);
+  }
+
+  engine_side a{terms_of(small_window, small_window), send_ring{}};
+  engine_side b{terms_of(small_window, small_window), send_ring{}};
+};
+
+}  // namespace
+
+// --- bytes ---------------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, what_one_side_writes_the_other_one_reads) {
+  write_all(a.engine, "hello");
+  EXPECT_FALSE(b.engine.can_read());
+  pump(a, b);
+
+  EXPECT_TRUE(b.engine.can_read());
+  EXPECT_EQ(b.engine.available(), 5U);
+  EXPECT_EQ(read_all(b.engine), "hello");
+  EXPECT_FALSE(b.engine.at_end());
+  EXPECT_TRUE(b.engine.check_read().has_value());
+}
+
+TEST_F(protocol_engine_test, received_bytes_can_be_read_where_they_lie) {
+  write_all(a.engine, pattern(payload + 10));
+  pump(a, b);
+
+  EXPECT_EQ(b.engine.readable().size(), payload);
+  b.engine.consume(1);
+  EXPECT_EQ(b.engine.readable().size(), payload - 1);
+  EXPECT_EQ(b.engine.readable().front(), std::byte{'b'});
+  EXPECT_FALSE(b.engine.next_receive().has_value()) << "the slot is still being read";
+  b.engine.consume(payload - 1);
+  EXPECT_TRUE(b.post_receive());
+  EXPECT_EQ(b.engine.readable().size(), 10U);
+}
+
+TEST_F(protocol_engine_test, a_read_and_a_consume_go_across_slots) {
+  const auto text = pattern(3 * payload);
+  write_all(a.engine, text);
+  pump(a, b);
+
+  std::string read(2 * payload + 5, ' ');
+  EXPECT_EQ(b.engine.read(std::as_writable_bytes(std::span(read))), read.size());
+  EXPECT_EQ(read, text.substr(0, read.size()));
+  b.engine.consume(payload - 5);
+  EXPECT_EQ(b.engine.available(), 0U);
+  EXPECT_TRUE(b.engine.readable().empty());
+  b.engine.consume(1);
+  EXPECT_EQ(b.engine.statistics().bytes_read, text.size());
+}
+
+TEST_F(protocol_engine_test, a_write_takes_what_there_is_room_for) {
+  const auto text = pattern(5 * payload);
+
+  EXPECT_EQ(a.engine.write(bytes_of(text)), 4 * payload);
+  EXPECT_FALSE(a.engine.can_write());
+  EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
+  EXPECT_TRUE(a.engine.check_write().has_value()) << "it only has to wait";
+
+  pump(a, b);
+  EXPECT_TRUE(a.engine.can_write());
+}
+
+TEST_F(protocol_engine_test, long_texts_of_both_directions_arrive_as_they_were) {
+  const auto text = pattern(100'000);
+  std::string at_a;
+  std::string at_b;
+  std::size_t from_a = 0;
+  std::size_t from_b = 0;
+  while (at_a.size() != text.size() || at_b.size() != text.size()) {
+    const auto before = at_a.size() + at_b.size();
+    from_a += a.engine.write(bytes_of(text).subspan(from_a));
+    from_b += b.engine.write(bytes_of(text).subspan(from_b));
+    pump(a, b);
+    at_a += read_all(a.engine);
+    at_b += read_all(b.engine);
+    ASSERT_LT(before, at_a.size() + at_b.size());
+  }
+  EXPECT_EQ(at_a, text);
+  EXPECT_EQ(at_b, text);
+}
+
+TEST(protocol_engine, sequence_and_grants_may_wrap_around) {
+  const auto almost = std::numeric_limits<std::uint32_t>::max() - 5;
+  engine_side a(terms_of(small_window, small_window, almost, almost - 3), {});
+  engine_side b(terms_of(small_window, small_window, almost - 3, almost), {});
+  const auto text = pattern(40 * payload);
+  std::size_t written = 0;
+  std::string read;
+  while (read.size() != text.size()) {
+    const auto before = read.size();
+    written += a.engine.write(bytes_of(text).subspan(written));
+    static_cast<void>(b.engine.write(bytes_of("answer")));
+    pump(a, b);
+    read += read_all(b.engine);
+    read_all(a.engine);
+    ASSERT_LT(before, read.size());
+  }
+  EXPECT_EQ(read, text);
+  EXPECT_FALSE(a.receiver_not_ready || b.receiver_not_ready);
+  EXPECT_FALSE(a.engine.failure() || b.engine.failure());
+}
+
+TEST(protocol_engine, frames_fit_the_smaller_of_send_slot_and_peers_buffer) {
+  const receive_window large{.buffers = 8, .buffer_bytes = 256};
+  engine_side a(terms_of(small_window, large), {.slots = 2, .slot_bytes = 128});
+  engine_side b(terms_of(large, small_window), {.slots = 2, .slot_bytes = 128});
+  EXPECT_EQ(a.engine.write(bytes_of(pattern(1000))), 2 * (128 - frame_header_bytes));
+  EXPECT_EQ(b.engine.write(bytes_of(pattern(1000))), 2 * payload);
+  pump(a, b);
+  EXPECT_EQ(b.engine.readable().size(), 128 - frame_header_bytes);
+  EXPECT_EQ(a.engine.readable().size(), payload);
+  EXPECT_FALSE(a.too_long || b.too_long);
+}
+
+// --- coalescing ----------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, a_first_small_write_goes_at_once) {
+  write_all(a.engine, "a");
+  EXPECT_TRUE(a.send());
+}
+
+TEST_F(protocol_engine_test, small_writes_behind_it_wait_and_share_a_frame) {
+  write_all(a.engine, "a");
+  EXPECT_TRUE(a.send());
+  write_all(a.engine, "b");
+  write_all(a.engine, "c");
+  EXPECT_FALSE(a.send());
+  EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
+
+  EXPECT_TRUE(a.send());
+  EXPECT_FALSE(a.send());
+  a.deliver_to(b);
+  EXPECT_EQ(read_all(b.engine), "abc");
+  EXPECT_EQ(a.engine.statistics().frames_sent, 2U);
+  EXPECT_EQ(a.engine.statistics().coalesced_writes, 1U);
+}
+
+TEST_F(protocol_engine_test, a_full_frame_does_not_wait) {
+  write_all(a.engine, "a");
+  EXPECT_TRUE(a.send());
+  write_all(a.engine, pattern(payload));
+  EXPECT_TRUE(a.send());
+}
+
+TEST_F(protocol_engine_test, a_flush_lets_go_what_was_written_and_nothing_later) {
+  write_all(a.engine, "a");
+  EXPECT_TRUE(a.send());
+  a.engine.flush();  // nothing is there to flush
+  write_all(a.engine, "b");
+  EXPECT_FALSE(a.send());
+  a.engine.flush();
+  EXPECT_TRUE(a.send());
+  write_all(a.engine, "c");
+  EXPECT_FALSE(a.send());
+}
+
+TEST_F(protocol_engine_test, a_grant_that_is_due_takes_waiting_bytes_with_it) {
+  write_all(b.engine, "b");
+  EXPECT_TRUE(b.send());
+  write_all(b.engine, "c");
+  EXPECT_FALSE(b.send());
+  for (int i = 0; i < 4; ++i) {
+    write_all(a.engine, pattern(payload));
+    while (a.send() || a.deliver_to(b) || a.complete_send()) {
+    }
+  }
+  read_all(b.engine);
+  while (b.post_receive()) {
+  }
+
+  EXPECT_TRUE(b.send());
+  EXPECT_FALSE(b.send());
+  EXPECT_EQ(b.engine.statistics().credit_frames_sent, 0U);
+}
+
+// --- in place ------------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, memory_in_place_keeps_its_order_among_copied_bytes) {
+  const auto large = pattern(2 * payload);
+  write_all(a.engine, "<");
+  EXPECT_EQ(a.engine.write_in_place(bytes_of(large), 77), payload);
+  write_all(a.engine, ">");
+  pump(a, b);
+
+  EXPECT_EQ(read_all(b.engine), "<" + large.substr(0, payload) + ">");
+  EXPECT_EQ(a.engine.statistics().in_place_frames_sent, 1U);
+}
+
+TEST_F(protocol_engine_test, memory_in_place_is_handed_out_with_its_tag_and_never_copied) {
+  const std::string text = "registered";
+  EXPECT_EQ(a.engine.write_in_place(bytes_of(text), 77), text.size());
+
+  const auto frame = a.engine.next_send();
+
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->bytes.size(), frame_header_bytes);
+  EXPECT_EQ(frame->in_place.data(), bytes_of(text).data());
+  EXPECT_EQ(frame->tag, 77U);
+  EXPECT_EQ(header_of(*frame).length, text.size());
+  EXPECT_EQ(describe(*frame), "frame 0: 16 bytes and 10 in place");
+}
+
+TEST_F(protocol_engine_test, memory_in_place_is_released_when_its_send_has_completed) {
+  const std::string text = "registered";
+  write_all(a.engine, "copied");
+  EXPECT_EQ(a.engine.write_in_place(bytes_of(text), 0), text.size());
+  EXPECT_EQ(a.engine.written_position(), 16U);
+  EXPECT_EQ(a.engine.released_position(), 0U);
+  EXPECT_TRUE(a.send() && a.send() && a.deliver_to(b) && a.deliver_to(b));
+
+  EXPECT_TRUE(a.complete_send());
+  EXPECT_EQ(a.engine.released_position(), 6U);
+  EXPECT_TRUE(a.complete_send());
+  EXPECT_EQ(a.engine.released_position(), 16U);
+}
+
+TEST_F(protocol_engine_test, nothing_in_place_and_a_full_ring_take_nothing) {
+  EXPECT_EQ(a.engine.write_in_place({}, 0), 0U);
+  write_all(a.engine, pattern(4 * payload));
+  EXPECT_EQ(a.engine.write_in_place(bytes_of("x"), 0), 0U);
+}
+
+// --- completions ---------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, one_completion_releases_a_whole_batch) {
+  write_all(a.engine, pattern(3 * payload));
+  while (a.send() || a.deliver_to(b)) {
+  }
+  EXPECT_EQ(a.engine.in_flight(), 3U);
+
+  EXPECT_TRUE(a.complete_sends());
+
+  EXPECT_EQ(a.engine.in_flight(), 0U);
+  EXPECT_EQ(a.engine.released_position(), 3 * payload);
+}
+
+TEST_F(protocol_engine_test, completions_of_frames_that_are_not_under_way_are_ignored) {
+  a.engine.sent_up_to(0);
+  a.engine.sent_up_to(~0U);
+  write_all(a.engine, pattern(payload));
+  EXPECT_TRUE(a.send());
+  a.engine.sent_up_to(1);
+  a.engine.sent_up_to(~0U);
+  EXPECT_EQ(a.engine.in_flight(), 1U);
+  a.engine.sent_up_to(0);
+  EXPECT_EQ(a.engine.in_flight(), 0U);
+}
+
+// --- credits -------------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, a_writer_stops_before_the_reserve_and_goes_on_when_the_peer_reads) {
+  std::size_t written = 0;
+  while (const auto count = a.engine.write(bytes_of(pattern(payload)))) {
+    written += count;
+    pump(a, b);
+  }
+  EXPECT_EQ(a.engine.credits(), protocol_engine::control_reserve);
+  EXPECT_EQ(b.engine.available(), (8 - protocol_engine::control_reserve) * payload);
+  EXPECT_EQ(a.engine.statistics().credit_stalls, 1U);
+  EXPECT_FALSE(a.engine.can_write());
+  EXPECT_TRUE(a.engine.check_write().has_value());
+
+  std::size_t read = 0;
+  while (read != written) {
+    const auto count = read_all(b.engine).size();
+    ASSERT_NE(count, 0U) << "stuck after " << read;
+    read += count;
+    pump(a, b);
+  }
+  EXPECT_TRUE(a.engine.can_write());
+}
+
+TEST_F(protocol_engine_test, both_may_write_without_reading_and_then_read_everything) {
+  std::size_t at_a = 0;
+  std::size_t at_b = 0;
+  for (bool moved = true; moved;) {
+    const auto from_a = a.engine.write(bytes_of(pattern(1000)));
+    const auto from_b = b.engine.write(bytes_of(pattern(1000)));
+    at_b += from_a;
+    at_a += from_b;
+    moved = from_a + from_b != 0;
+    pump(a, b);
+  }
+  EXPECT_FALSE(a.engine.failure() || b.engine.failure());
+  EXPECT_FALSE(a.engine.can_write() || b.engine.can_write());
+
+  while (at_a + at_b != 0) {
+    const auto here = read_all(a.engine).size();
+    const auto there = read_all(b.engine).size();
+    ASSERT_NE(here + there, 0U);
+    at_a -= here;
+    at_b -= there;
+    pump(a, b);
+  }
+}
+
+TEST_F(protocol_engine_test, one_direction_lives_on_explicit_credits_one_for_half_the_buffers) {
+  for (int i = 0; i < 1000; ++i) {
+    write_all(a.engine, pattern(payload));
+    pump(a, b);
+    EXPECT_EQ(read_all(b.engine).size(), payload);
+  }
+  EXPECT_EQ(b.engine.statistics().frames_sent, b.engine.statistics().credit_frames_sent);
+  EXPECT_EQ(b.engine.statistics().credit_frames_sent, 249U);
+  EXPECT_EQ(a.engine.statistics().credit_frames_received, 249U);
+  EXPECT_EQ(a.engine.statistics().credit_frames_sent, 0U);
+}
+
+TEST_F(protocol_engine_test, a_ping_pong_needs_no_credit_frames) {
+  for (int i = 0; i < 100; ++i) {
+    for (auto* side : {&a, &b}) {
+      write_all(side->engine, "ping");
+      pump(a, b);
+      EXPECT_EQ(read_all((side == &a ? b : a).engine), "ping");
+    }
+  }
+  EXPECT_EQ(a.engine.statistics().credit_frames_sent + b.engine.statistics().credit_frames_sent,
+            0U);
+}
+
+TEST_F(protocol_engine_test, a_buffer_is_granted_only_when_it_has_been_posted) {
+  for (int i = 0; i < 4; ++i) {
+    write_all(a.engine, pattern(payload));
+    while (a.send() || a.deliver_to(b) || a.complete_send()) {
+    }
+  }
+  read_all(b.engine);
+  EXPECT_FALSE(b.send());
+  std::vector<std::size_t> slots;
+  while (const auto slot = b.engine.next_receive()) slots.push_back(*slot);
+  EXPECT_EQ(slots.size(), 4U);
+  EXPECT_FALSE(b.engine.next_send().has_value());
+  for (const auto slot : slots) b.engine.posted(slot);
+  b.engine.posted(slots.front());  // once more: ignored
+  b.engine.posted(1000);
+
+  const auto frame = b.engine.next_send();
+
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(header_of(*frame), (frame_header{.kind = frame_kind::credit, .granted = 8 + 4}));
+}
+
+TEST_F(protocol_engine_test, a_control_frames_buffer_comes_back_with_the_very_next_frame) {
+  b.engine.shutdown_read();
+  EXPECT_TRUE(b.send() && b.deliver_to(a));
+
+  EXPECT_FALSE(a.send()) << "the stop's buffer has to be posted first";
+  EXPECT_TRUE(a.post_receive());
+  const auto frame = a.engine.next_send();
+
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(header_of(*frame), (frame_header{.fin = true, .granted = 8 + 1}));
+}
+
+// --- the end of the stream -----------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, after_shutdown_write_the_peer_reads_the_end_behind_the_data) {
+  write_all(a.engine, "last");
+  a.engine.shutdown_write();
+  EXPECT_TRUE(a.engine.can_write()) << "to learn that it fails";
+  EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
+  EXPECT_EQ(a.engine.check_write().error(), std::errc::broken_pipe);
+  pump(a, b);
+
+  EXPECT_FALSE(b.engine.at_end());
+  EXPECT_EQ(read_all(b.engine), "last");
+  EXPECT_TRUE(b.engine.at_end() && b.engine.can_read());
+  EXPECT_TRUE(b.engine.check_read().has_value());
+  EXPECT_EQ(a.engine.statistics().frames_sent, 1U) << "fin travels with the data";
+  EXPECT_FALSE(a.engine.wants_disconnect() || b.engine.wants_disconnect());
+}
+
+TEST_F(protocol_engine_test, a_half_closed_stream_still_carries_the_other_direction) {
+  a.engine.shutdown_write();
+  pump(a, b);
+  EXPECT_TRUE(b.engine.at_end());
+  for (int i = 0; i < 100; ++i) {
+    write_all(b.engine, pattern(payload));
+    pump(a, b);
+    EXPECT_EQ(read_all(a.engine).size(), payload);
+  }
+  b.engine.shutdown_write();
+  pump(a, b);
+
+  EXPECT_TRUE(a.engine.at_end());
+  EXPECT_TRUE(a.engine.wants_disconnect() && b.engine.wants_disconnect());
+}
+
+TEST_F(protocol_engine_test, both_may_end_at_once_or_in_either_order) {
+  for (const int order : {0, 1, 2}) {
+    engine_side x(terms_of(small_window, small_window), {});
+    engine_side y(terms_of(small_window, small_window), {});
+    write_all(x.engine, "x");
+    write_all(y.engine, "y");
+    if (order != 1) x.engine.shutdown_write();
+    if (order == 0) pump(x, y);
+    y.engine.shutdown_write();
+    if (order == 1) pump(x, y);
+    x.engine.shutdown_write();
+    pump(x, y);
+    x.engine.connection_lost();
+    y.engine.connection_lost();
+
+    EXPECT_EQ(read_all(x.engine), "y");
+    EXPECT_EQ(read_all(y.engine), "x");
+    EXPECT_TRUE(x.engine.at_end() && y.engine.at_end());
+    EXPECT_TRUE(x.engine.wants_disconnect() && y.engine.wants_disconnect());
+    EXPECT_FALSE(x.engine.failure() || y.engine.failure());
+  }
+}
+
+TEST_F(protocol_engine_test, the_connection_may_end_only_when_the_fin_has_arrived) {
+  b.engine.shutdown_write();
+  pump(a, b);
+  write_all(a.engine, pattern(payload));
+  EXPECT_TRUE(a.send());
+  a.engine.shutdown_write();
+  EXPECT_TRUE(a.send());
+  EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
+  EXPECT_FALSE(a.engine.wants_disconnect()) << "only the frame before it has arrived";
+  EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
+  EXPECT_TRUE(a.engine.wants_disconnect());
+}
+
+TEST_F(protocol_engine_test, a_fin_waits_like_data_for_a_peer_that_does_not_read) {
+  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  a.engine.shutdown_write();
+  pump(a, b);
+  std::size_t read = 0;
+  while (!b.engine.at_end()) {
+    const auto count = read_all(b.engine).size();
+    ASSERT_NE(count, 0U);
+    read += count;
+    pump(a, b);
+  }
+  EXPECT_EQ(read, a.engine.written_position());
+}
+
+TEST_F(protocol_engine_test, after_both_ends_nobody_sends_anything) {
+  a.engine.shutdown_write();
+  b.engine.shutdown_write();
+  pump(a, b);
+  a.engine.shutdown_read();
+  b.engine.shutdown_read();
+  EXPECT_FALSE(a.send() || b.send());
+}
+
+// --- stop ----------------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, after_shutdown_read_the_peers_writes_fail_and_its_end_arrives) {
+  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  const auto sent = a.engine.statistics().frames_sent;
+  b.engine.shutdown_read();
+  EXPECT_TRUE(b.engine.at_end() && b.engine.can_read());
+  EXPECT_EQ(b.engine.available(), 0U);
+  pump(a, b);
+
+  EXPECT_EQ(a.engine.statistics().frames_sent, sent + 1) << "its fin, and nothing that was queued";
+  EXPECT_TRUE(a.engine.can_write());
+  EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
+  const auto failed = a.engine.check_write();
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error(), std::errc::broken_pipe);
+  EXPECT_EQ(failed.error().category(), error_category::peer);
+  EXPECT_EQ(a.engine.released_position(), a.engine.written_position());
+  EXPECT_FALSE(a.engine.failure()) << "the other direction goes on";
+
+  write_all(b.engine, "still here");
+  b.engine.shutdown_write();
+  pump(a, b);
+  EXPECT_EQ(read_all(a.engine), "still here");
+  EXPECT_TRUE(a.engine.wants_disconnect() && b.engine.wants_disconnect());
+}
+
+TEST_F(protocol_engine_test, what_arrives_after_shutdown_read_is_dropped_and_its_buffers_return) {
+  write_all(a.engine, pattern(4 * payload));
+  while (a.send()) {
+  }
+  b.engine.shutdown_read();
+  pump(a, b);
+
+  EXPECT_EQ(b.engine.available(), 0U);
+  EXPECT_FALSE(b.engine.failure());
+  a.engine.shutdown_write();
+  b.engine.shutdown_write();
+  pump(a, b);
+  EXPECT_TRUE(a.engine.wants_disconnect() && b.engine.wants_disconnect());
+}
+
+TEST_F(protocol_engine_test, a_stop_reaches_a_peer_that_does_not_read_either) {
+  while (a.engine.write(bytes_of(pattern(payload))) + b.engine.write(bytes_of(pattern(payload))) !=
+         0) {
+    pump(a, b);
+  }
+  b.engine.shutdown_read();
+  b.engine.shutdown_read();
+  pump(a, b);
+  EXPECT_EQ(a.engine.check_write().error(), std::errc::broken_pipe);
+}
+
+// --- abort, loss ---------------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, an_abort_reaches_a_peer_that_does_not_read_and_ends_everything) {
+  while (a.engine.write(bytes_of(pattern(payload))) + b.engine.write(bytes_of(pattern(payload))) !=
+         0) {
+    pump(a, b);
+  }
+  a.engine.abort();
+  EXPECT_FALSE(a.engine.wants_disconnect()) << "the peer is to be told first";
+  pump(a, b);
+
+  for (const auto& failed : {b.engine.check_read(), b.engine.check_write()}) {
+    ASSERT_FALSE(failed.has_value());
+    EXPECT_EQ(failed.error(), std::errc::connection_reset);
+    EXPECT_EQ(failed.error().category(), error_category::peer);
+    EXPECT_EQ(failed.error().problem(), "aborted by the peer");
+  }
+  for (const auto& failed : {a.engine.check_read(), a.engine.check_write()}) {
+    ASSERT_FALSE(failed.has_value());
+    EXPECT_EQ(failed.error(), std::errc::connection_aborted);
+  }
+  for (const auto* side : {&a, &b}) {
+    EXPECT_TRUE(side->engine.wants_disconnect());
+    EXPECT_TRUE(side->engine.can_read() && side->engine.can_write());
+    EXPECT_EQ(side->engine.available(), 0U);
+    EXPECT_FALSE(side->engine.at_end());
+  }
+}
+
+TEST_F(protocol_engine_test, an_abort_stays_an_abort_when_the_connection_goes) {
+  a.engine.shutdown_write();
+  pump(a, b);
+  a.engine.abort();
+  pump(a, b);
+  b.engine.connection_lost();
+  EXPECT_FALSE(b.engine.at_end());
+  EXPECT_EQ(b.engine.failure().value(), std::errc::connection_reset);
+}
+
+TEST_F(protocol_engine_test, a_lost_connection_is_not_the_end_but_leaves_what_has_arrived) {
+  write_all(a.engine, "arrived");
+  pump(a, b);
+  b.engine.connection_lost();
+
+  EXPECT_TRUE(b.engine.check_read().has_value());
+  EXPECT_EQ(read_all(b.engine), "arrived");
+  EXPECT_FALSE(b.engine.at_end());
+  EXPECT_TRUE(b.engine.can_read() && b.engine.can_write());
+  EXPECT_EQ(b.engine.check_read().error(), std::errc::connection_aborted);
+  EXPECT_THAT(b.engine.check_write().error().problem(), HasSubstr("lost"));
+  EXPECT_TRUE(b.engine.wants_disconnect());
+  EXPECT_FALSE(b.send());
+}
+
+TEST_F(protocol_engine_test, a_connection_lost_behind_the_peers_fin_still_reads_to_the_end) {
+  write_all(a.engine, "all");
+  a.engine.shutdown_write();
+  pump(a, b);
+  b.engine.connection_lost();
+
+  EXPECT_EQ(read_all(b.engine), "all");
+  EXPECT_TRUE(b.engine.at_end());
+  EXPECT_TRUE(b.engine.check_read().has_value());
+  EXPECT_EQ(b.engine.check_write().error(), std::errc::connection_aborted);
+}
+
+TEST_F(protocol_engine_test, an_abort_without_a_connection_tells_nobody) {
+  a.engine.connection_lost();
+  a.engine.abort();
+  EXPECT_FALSE(a.send());
+  EXPECT_THAT(a.engine.failure().value().problem(), HasSubstr("lost"));
+}
+
+// --- lies ----------------------------------------------------------------------------------------
+
+namespace {
+
+struct lie {
+  std::string_view problem;
+  std::vector<std::byte> frame;
+};
+
+// Each is told to an engine that has received data frame 0 and has sent one frame; the peer has 8
+// buffers and has granted them all, so 8 or 9 are what it may say.
+std::vector<lie> lies() {
+  const auto with_kind = [](std::uint8_t kind) {
+    auto frame = forged({.sequence = 1, .granted = 8}, 1);
+    frame[0] = std::byte(kind);
+    return frame;
+  };
+  auto too_long = forged({.sequence = 1, .granted = 8}, 8);
+  too_long.pop_back();
+  return {
+      {"unknown kind", with_kind(77)},
+      {"shorter than its header", std::vector<std::byte>(5)},
+      {"shorter than its header", {}},
+      {"claims 8 bytes of payload and has 7", too_long},
+      {"frame 0 instead of 1", forged({.sequence = 0, .granted = 8}, 1)},
+      {"frame 2 instead of 1", forged({.sequence = 2, .granted = 8}, 1)},
+      {"granted up to 10", forged({.sequence = 1, .granted = 10}, 1)},
+      {"granted up to 7", forged({.sequence = 1, .granted = 7}, 1)},
+      {"granted up to 4294967295", forged({.sequence = 1, .granted = ~0U}, 1)},
+      {"granted up to 2147483656", forged({.sequence = 1, .granted = 0x8000'0008}, 1)},
+      {"empty data frame", forged({.sequence = 1, .granted = 8}, 0)},
+      {"credit frame with 1", forged({.kind = frame_kind::credit, .sequence = 1, .granted = 8}, 1)},
+  };
+}
+
+}  // namespace
+
+TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays) {
+  for (const auto& [problem, frame] : lies()) {
+    engine_side victim(terms_of(small_window, small_window), {});
+    write_all(victim.engine, "sent");
+    ASSERT_TRUE(victim.send());
+    ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 8}, 1)).has_value());
+
+    const auto failed = victim.arrive(frame);
+
+    ASSERT_FALSE(failed.has_value()) << problem;
+    EXPECT_EQ(failed.error(), std::errc::protocol_error);
+    EXPECT_EQ(failed.error().category(), error_category::peer);
+    EXPECT_THAT(std::string(failed.error().problem()), HasSubstr(std::string(problem)));
+    EXPECT_EQ(victim.engine.failure().value().problem(), failed.error().problem());
+    EXPECT_EQ(victim.engine.available(), 0U);
+    EXPECT_FALSE(victim.engine.at_end());
+
+    const auto honest = victim.arrive(forged({.sequence = 1, .granted = 8}, 1));
+    ASSERT_FALSE(honest.has_value());
+    EXPECT_EQ(honest.error().problem(), failed.error().problem());
+    EXPECT_EQ(victim.engine.check_write().error(), std::errc::protocol_error);
+    EXPECT_FALSE(victim.post_receive());
+
+    EXPECT_FALSE(victim.engine.wants_disconnect());
+    const auto reset = victim.engine.next_send();
+    ASSERT_TRUE(reset.has_value());
+    EXPECT_EQ(header_of(*reset).kind, frame_kind::reset);
+    EXPECT_FALSE(victim.send());
+    victim.engine.sent_up_to(reset->sequence);
+    EXPECT_TRUE(victim.engine.wants_disconnect());
+  }
+}
+
+TEST_F(protocol_engine_test, the_truth_next_to_each_lie_is_accepted) {
+  for (const std::uint32_t granted : {8U, 9U}) {
+    engine_side victim(terms_of(small_window, small_window), {});
+    write_all(victim.engine, "sent");
+    ASSERT_TRUE(victim.send());
+    ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 8}, 1)).has_value());
+    EXPECT_TRUE(victim.arrive(forged({.sequence = 1, .granted = granted}, payload)).has_value());
+    EXPECT_EQ(victim.engine.credits(), granted - 1);
+  }
+}
+
+TEST_F(protocol_engine_test, data_after_fin_and_a_second_stop_are_lies) {
+  EXPECT_TRUE(b.arrive(forged({.fin = true, .granted = 8}, 1)).has_value());
+  EXPECT_TRUE(
+      b.arrive(forged({.kind = frame_kind::credit, .sequence = 1, .granted = 8}, 0)).has_value());
+  EXPECT_THAT(b.arrive(forged({.sequence = 2, .granted = 8}, 1)).error().problem(),
+              HasSubstr("data after fin"));
+
+  EXPECT_TRUE(a.arrive(forged({.kind = frame_kind::stop, .granted = 8}, 0)).has_value());
+  EXPECT_THAT(a.arrive(forged({.kind = frame_kind::stop, .sequence = 1, .granted = 8}, 0))
+                  .error()
+                  .problem(),
+              HasSubstr("stop after stop"));
+}
+
+TEST_F(protocol_engine_test, who_is_accused_of_a_lie_is_told_so) {
+  EXPECT_FALSE(a.arrive(std::vector<std::byte>(3)).has_value());
+  EXPECT_TRUE(a.send() && a.deliver_to(b));
+
+  EXPECT_EQ(b.engine.failure().value(), std::errc::connection_reset);
+  EXPECT_THAT(b.engine.failure().value().problem(), HasSubstr("not legal"));
+}
+
+TEST_F(protocol_engine_test, without_credits_a_failed_connection_ends_without_a_reset) {
+  engine_side victim(terms_of(small_window, small_window), {.slots = 8});
+  write_all(victim.engine, pattern(8 * payload));
+  while (victim.send()) {
+  }
+  // A peer that takes frames and never grants their buffers again uses up the reserve, too.
+  victim.engine.shutdown_read();
+  ASSERT_TRUE(victim.send());
+  for (std::uint32_t sequence = 0; sequence < 12; ++sequence) {
+    ASSERT_TRUE(victim.arrive(forged({.sequence = sequence, .granted = 8}, 1)).has_value());
+    while (victim.post_receive() || victim.send()) {
+    }
+  }
+  EXPECT_EQ(victim.engine.credits(), 0U);
+
+  victim.engine.abort();
+
+  EXPECT_FALSE(victim.send());
+  EXPECT_TRUE(victim.engine.wants_disconnect());
+}
+
+// --- misuse by the driver ------------------------------------------------------------------------
+
+TEST_F(protocol_engine_test, a_slot_that_was_not_posted_is_the_drivers_mistake) {
+  EXPECT_EQ(a.engine.received(8, 16).error().category(), error_category::misuse);
+  EXPECT_EQ(a.engine.received(0, 65).error().category(), error_category::misuse);
+  EXPECT_TRUE(a.arrive(forged({.granted = 8}, 1)).has_value());
+  EXPECT_EQ(a.engine.received(0, 17).error().category(), error_category::misuse);
+  EXPECT_FALSE(a.engine.failure());
+}
+
+TEST(protocol_engine, memory_that_does_not_fit_the_agreement_is_refused) {
+  std::vector<std::byte> send(protocol_engine::control_bytes + 2 * std::size_t{64});
+  std::vector<std::byte> receive(8 * std::size_t{64});
+  const auto terms = terms_of(small_window, small_window);
+  const auto problem = [](const agreement& agreed, const engine_memory& memory) {
+    const auto made = protocol_engine::create(agreed, memory);
+    return made ? std::string("none") : describe(made.error());
+  };
+  const engine_memory right{.send = send, .send_slot_bytes = 64, .receive = receive};
+  EXPECT_EQ(problem(terms, right), "none");
+  auto wrong = right;
+  wrong.receive = wrong.receive.first(511);
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it 512 bytes"));
+  wrong = right;
+  wrong.send = wrong.send.first(send.size() - 1);
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it at least 256"));
+  wrong = right;
+  wrong.send_slot_bytes = 63;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("send slots of 63 bytes"));
+  auto terms_of_a_dwarf = terms;
+  terms_of_a_dwarf.peer.buffers = 7;
+  EXPECT_THAT(problem(terms_of_a_dwarf, right), HasSubstr("7 receive buffers"));
+}
+
+TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_the_reserve_for_the_end) {
+  // A reader that also writes, to a peer that never reads: its credits are the reserve only.
+  engine_side a(terms_of(small_window, small_window), {});
+  engine_side b(terms_of(small_window, small_window), {});
+  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  ASSERT_EQ(a.engine.credits(), protocol_engine::control_reserve);
+  for (int i = 0; i < 1000; ++i) {
+    static_cast<void>(b.engine.write(bytes_of(pattern(3 * payload))));
+    pump(a, b);
+    read_all(a.engine);
+    ASSERT_GE(a.engine.credits(), 2U) << "stop and reset still find theirs";
+  }
+  EXPECT_GT(a.engine.statistics().credit_frames_sent, 500U);
+}
+
+TEST(protocol_engine, a_driver_that_posts_receives_late_holds_up_only_itself) {
+  engine_side a(terms_of(small_window, small_window), {});
+  engine_side b(terms_of(small_window, small_window), {});
+  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  for (int i = 0; i < 20; ++i) {
+    static_cast<void>(b.engine.write(bytes_of(pattern(4 * payload))));
+    while (b.send() || b.deliver_to(a) || b.complete_send()) {
+    }
+    read_all(a.engine);
+    while (a.post_receive() || a.send() || a.deliver_to(b) || a.complete_send()) {
+    }
+    ASSERT_GE(a.engine.credits(), 2U) << "round " << i;
+  }
+  EXPECT_FALSE(b.send());
+  EXPECT_FALSE(b.engine.can_write());
+  pump(a, b);
+  EXPECT_TRUE(b.engine.can_write());
+}
+
+TEST(protocol_engine, is_described_with_its_numbers) {
+  engine_side a(terms_of(small_window, small_window), {});
+  write_all(a.engine, "hello");
+  std::ostringstream streamed;
+  streamed << a.engine;
+  EXPECT_EQ(streamed.str(),
+            "stream engine: 8 credits, 0 frames in flight, 5 bytes written and not released, 0 to "
+            "read");
+  EXPECT_THAT(describe(a.engine.statistics()), HasSubstr("written 5 bytes"));
+  a.engine.abort();
+  EXPECT_THAT(describe(a.engine), HasSubstr("aborted by this side"));
+  EXPECT_EQ(a.engine.most_in_flight(), 8U);
+}
