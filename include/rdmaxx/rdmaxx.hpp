@@ -17,7 +17,11 @@
 #include <rdmaxx/core/version.hpp>
 #include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/iostream.hpp>
+#include <rdmaxx/stream/listener.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/stream.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
 #include <rdmaxx/verbs/access.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/async_event.hpp>

@@ -484,8 +484,9 @@ void protocol_engine::abort() {
                          tell_peer));
 }
 
-void protocol_engine::connection_lost() {
+void protocol_engine::connection_lost(bool in_order) {
   if (!std::exchange(is_connected_, false)) return;
+  if (in_order && fin_handed_ && peer_fin_) fin_sent_ = true;
   if (failure_ || is_finished()) return;
   drop_queued();
   is_lost_ = true;

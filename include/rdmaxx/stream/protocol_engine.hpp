@@ -106,6 +106,13 @@ class protocol_engine {
   /// What has been written so far does not wait for company.
   void flush() noexcept { flush_ = handed_ != written_; }
 
+  /// Something that was written, or the end, has not been handed out yet.
+  [[nodiscard]] bool has_unsent() const noexcept {
+    return handed_ != written_ || (write_end_ != write_end::open && !fin_handed_);
+  }
+  /// The end of what this side writes has reached the peer, behind all the rest.
+  [[nodiscard]] bool has_sent_fin() const noexcept { return fin_sent_; }
+
   /// True if write() takes something, or never will again.
   [[nodiscard]] bool can_write() const noexcept;
   /// An error if nothing can be written any more: EPIPE after shutdown_write() or if the peer has
@@ -168,8 +175,9 @@ class protocol_engine {
   void abort();
   /// There is no connection any more. Call it after what had arrived was given to received().
   /// Unless both sides had ended the stream before, that is a failure(); what has arrived can
-  /// still be read.
-  void connection_lost();
+  /// still be read. A peer that disconnects `in_order` after its fin has got ours, too, even if the
+  /// device could not tell any more.
+  void connection_lost(bool in_order = false);
   /// The connection has nothing more to do: both sides have ended the stream, or it has failed and
   /// the peer knows, as far as it can be told.
   [[nodiscard]] bool wants_disconnect() const noexcept;

@@ -1,0 +1,218 @@
+#pragma once
+
+// stream: bytes between two programs, in order, both ways, as over TCP.
+//
+//   auto s = stream::connect("server.example.org:7471").value();
+//   s.write_all(std::as_bytes(std::span("ping"sv))).value();
+//   std::array<std::byte, 4> answer;
+//   s.read_exactly(answer).value();
+//   s.close().value();
+//
+// docs/stream-protocol.md tells what goes over the wire. The peer is a stream from a listener, see
+// stream/listener.hpp.
+//
+// The end: close() ends the stream in order: what was written arrives, and what the peer still
+// sends is read and dropped until it ends its side, too. shutdown(direction::write) ends one
+// direction: the peer reads the end, and can go on writing. abort() gives up at once: the peer's
+// calls fail with ECONNRESET. A connection that is lost without any of these fails with
+// ECONNABORTED, so the end of a stream (0 bytes read) always means that the peer wanted it.
+//
+// Lifetime: move-only. The destructor of a stream that was not closed waits for
+// stream_options::linger at most until what was written has arrived, then disconnects. Threads: one
+// at a time, except for abort(), which may come from anywhere; into_split() gives two halves for
+// two threads. Timeouts: a call that runs into one fails with ETIMEDOUT and loses nothing; try it
+// again.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
+#include <rdmaxx/verbs/memory_region.hpp>
+
+namespace rdmaxx::inline v0 {
+
+namespace detail {
+class conversation;
+class conversation_handle;
+}  // namespace detail
+
+enum class direction : std::uint8_t { read, write, both };
+[[nodiscard]] std::string_view describe(direction which) noexcept;
+
+using stream_statistics = stream_protocol::engine_statistics;
+
+/// What a stream is made of, for those who want more than it offers.
+struct stream_native {
+  const cm_id& id;
+  const queue_pair& qp;
+  /// Readable when something may have happened; level-triggered, and not after every call.
+  int fd;
+};
+
+/// Receiving. All of it counts for stream and read_half alike.
+class stream_reader {
+ public:
+  stream_reader(const stream_reader&) = delete;
+  stream_reader& operator=(const stream_reader&) = delete;
+
+  /// At least one byte, or 0 at the end of the stream.
+  [[nodiscard]] result<std::size_t> read(std::span<std::byte> into) {
+    return read(std::span(&into, 1));
+  }
+  /// The same into several places, one after the other.
+  [[nodiscard]] result<std::size_t> read(std::span<const std::span<std::byte>> into);
+  /// What is there already; nothing if that would mean to wait.
+  [[nodiscard]] result<std::optional<std::size_t>> try_read(std::span<std::byte> into);
+  /// All of it; the end of the stream before that is an error (ENODATA).
+  [[nodiscard]] result<void> read_exactly(std::span<std::byte> into);
+  [[nodiscard]] result<void> read_exactly(std::span<const std::span<std::byte>> into);
+
+  /// Received bytes where they lie, without a copy; empty at the end. Valid until the next call
+  /// that reads.
+  [[nodiscard]] result<std::span<const std::byte>> peek();
+  /// The first `bytes` that peek() showed have been read.
+  void consume(std::size_t bytes);
+
+  /// For each call; forever waits as long as it takes.
+  void set_read_timeout(std::optional<std::chrono::milliseconds> timeout) noexcept {
+    read_timeout_ = timeout;
+  }
+
+ protected:
+  explicit stream_reader(std::shared_ptr<detail::conversation_handle> shared) noexcept;
+  stream_reader(stream_reader&&) noexcept = default;
+  stream_reader& operator=(stream_reader&&) noexcept = default;
+  ~stream_reader() = default;
+
+  std::shared_ptr<detail::conversation_handle> shared_;
+
+ private:
+  std::optional<std::chrono::milliseconds> read_timeout_;
+};
+
+/// Sending. All of it counts for stream and write_half alike.
+class stream_writer {
+ public:
+  stream_writer(const stream_writer&) = delete;
+  stream_writer& operator=(const stream_writer&) = delete;
+
+  /// Takes at least one byte. That it has been taken does not mean that it has arrived: see
+  /// flush().
+  [[nodiscard]] result<std::size_t> write(std::span<const std::byte> from) {
+    return write(std::span(&from, 1));
+  }
+  /// The same from several places, one after the other.
+  [[nodiscard]] result<std::size_t> write(std::span<const std::span<const std::byte>> from);
+  /// What can be taken at once; nothing if that would mean to wait.
+  [[nodiscard]] result<std::optional<std::size_t>> try_write(std::span<const std::byte> from);
+  [[nodiscard]] result<void> write_all(std::span<const std::byte> from);
+  [[nodiscard]] result<void> write_all(std::span<const std::span<const std::byte>> from);
+  /// All of `from`, which lies in the region, without a copy: returns when the device has sent it.
+  /// The region is one of the stream's own domain: native().qp.pd(). A timeout aborts the stream,
+  /// because the device may still be reading.
+  [[nodiscard]] result<void> write_all(const memory_region& region,
+                                       std::span<const std::byte> from);
+
+  /// Returns when everything that was written has arrived at the peer's device.
+  [[nodiscard]] result<void> flush();
+
+  void set_write_timeout(std::optional<std::chrono::milliseconds> timeout) noexcept {
+    write_timeout_ = timeout;
+  }
+
+ protected:
+  explicit stream_writer(std::shared_ptr<detail::conversation_handle> shared) noexcept;
+  stream_writer(stream_writer&&) noexcept = default;
+  stream_writer& operator=(stream_writer&&) noexcept = default;
+  ~stream_writer() = default;
+
+  std::shared_ptr<detail::conversation_handle> shared_;
+
+ private:
+  std::optional<std::chrono::milliseconds> write_timeout_;
+};
+
+/// The halves of a stream, for two threads; what belongs to the connection goes with the last one.
+/// The end of a write_half shuts down writing, that of a read_half reading.
+class read_half;
+class write_half;
+
+class stream : public stream_reader, public stream_writer {
+ public:
+  /// The whole way: the name, the route, the connection, the greeting.
+  [[nodiscard]] static result<stream> connect(std::string_view peer,
+                                              const stream_options& options = {});
+  [[nodiscard]] static result<stream> connect(const socket_address& peer,
+                                              const stream_options& options = {});
+
+  /// write: the peer reads the end. read: the peer's writes fail with EPIPE. Waits for nothing.
+  void shutdown(direction which);
+  /// In order, both ways. An error if the peer has not ended its side in time (then the stream is
+  /// aborted), or the stream has failed.
+  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline = std::chrono::seconds(10));
+  /// Any thread.
+  void abort();
+
+  [[nodiscard]] socket_address local_addr() const;
+  [[nodiscard]] socket_address peer_addr() const;
+  [[nodiscard]] stream_statistics statistics() const;
+  [[nodiscard]] stream_native native() const;
+
+  [[nodiscard]] std::pair<read_half, write_half> into_split() &&;
+
+ private:
+  friend class listener;
+  explicit stream(const std::shared_ptr<detail::conversation_handle>& shared) noexcept
+      : stream_reader(shared), stream_writer(shared) {}
+  [[nodiscard]] detail::conversation& shared() const noexcept;
+};
+/// "stream 10.0.0.1:33000 → 10.0.0.7:7471"
+[[nodiscard]] std::string describe(const stream& connected);
+
+class read_half : public stream_reader {
+ public:
+  read_half(read_half&&) noexcept = default;
+  read_half& operator=(read_half&&) noexcept = default;
+  read_half(const read_half&) = delete;
+  read_half& operator=(const read_half&) = delete;
+  ~read_half();
+
+  /// Any thread; ends both halves.
+  void abort();
+
+ private:
+  friend class stream;
+  using stream_reader::stream_reader;
+};
+
+class write_half : public stream_writer {
+ public:
+  write_half(write_half&&) noexcept = default;
+  write_half& operator=(write_half&&) noexcept = default;
+  write_half(const write_half&) = delete;
+  write_half& operator=(const write_half&) = delete;
+  ~write_half();
+
+  /// The peer reads the end.
+  void shutdown();
+  /// Any thread; ends both halves.
+  void abort();
+
+ private:
+  friend class stream;
+  using stream_writer::stream_writer;
+};
+
+}  // namespace rdmaxx::inline v0

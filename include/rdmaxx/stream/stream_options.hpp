@@ -1,0 +1,55 @@
+#pragma once
+
+// stream_options: how a stream uses memory, the processor and time. The defaults suit most
+// programs.
+//
+//   auto s = stream::connect("10.0.0.7:7471", {.read_timeout = 5s}).value();
+//   auto options = stream_options::low_latency();
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/stream/greeting.hpp>
+
+namespace rdmaxx::inline v0 {
+
+struct stream_options {
+  /// The receive buffers, and so the most that the peer can have sent and this side not read.
+  stream_protocol::receive_window window{.buffers = 32, .buffer_bytes = 32768};
+  /// The send buffers, and so the most that write() takes ahead of the peer.
+  std::uint32_t send_buffers = 8;
+  std::uint32_t send_buffer_bytes = 32768;
+  /// Frames up to this size are copied into the send request, as far as the device can.
+  std::uint32_t inline_bytes = 220;
+
+  /// How long a call that has to wait polls before it sleeps.
+  std::chrono::microseconds spin{20};
+  /// How long a small write may wait for company while earlier ones are under way; 0: not at all.
+  std::chrono::microseconds gather{1000};
+
+  std::optional<std::chrono::milliseconds> read_timeout = forever;
+  std::optional<std::chrono::milliseconds> write_timeout = forever;
+  /// For connecting, all steps together; for accepting, after the peer has asked.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
+  /// How long the end of a stream that was not closed waits for what was written to arrive.
+  std::chrono::milliseconds linger = std::chrono::seconds(1);
+  /// While a call waits, a peer that does not answer for so long is noticed; 0: only when something
+  /// is sent to it.
+  std::chrono::milliseconds keep_alive{0};
+
+  socket_address source{};  ///< connecting: the own address to use; by the routing table if empty
+  cm_id_options id{};
+
+  /// Polls for long, and holds nothing back.
+  [[nodiscard]] static stream_options low_latency();
+  /// Sleeps at once, and gathers.
+  [[nodiscard]] static stream_options low_cpu();
+};
+[[nodiscard]] std::string describe(const stream_options& options);
+
+}  // namespace rdmaxx::inline v0

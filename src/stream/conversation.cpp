@@ -1,0 +1,492 @@
+#include "stream/conversation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <poll.h>
+
+#include "stream/straggler_service.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+namespace {
+
+using stream_protocol::protocol_engine;
+
+// Not a sequence number, which has 32 bits.
+constexpr wr_id keep_alive_id{std::uint64_t{1} << 32};
+// How long an abort waits for the peer to be told.
+constexpr std::chrono::milliseconds patience_of_abort{100};
+
+stream_clock::time_point deadline_of(conversation::timeout patience) {
+  return patience ? deadline_after(*patience) : stream_clock::time_point::max();
+}
+
+int milliseconds_until(stream_clock::time_point deadline) {
+  if (deadline == stream_clock::time_point::max()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - stream_clock::now()).count();
+  return static_cast<int>(std::clamp<long>(left, 0, 1'000'000'000));
+}
+
+}  // namespace
+
+// --- making one --------------------------------------------------------------------------------
+
+result<stream_equipment> stream_equipment::for_id(const cm_id& id, const stream_options& options) {
+  RDMAXX_TRY(options.window.check());
+  RDMAXX_TRY(const auto device, id.context());
+  RDMAXX_TRY(const auto pd, device.alloc_pd());
+  stream_equipment made;
+  RDMAXX_TRY(made.channel, device.create_completion_channel());
+  // Data, control frames, and a sign of life.
+  const auto sends =
+      options.send_buffers + static_cast<std::uint32_t>(protocol_engine::control_slots) + 1;
+  RDMAXX_TRY(made.send_cq, device.create_cq({.capacity = sends, .channel = made.channel}));
+  RDMAXX_TRY(made.recv_cq,
+             device.create_cq({.capacity = options.window.buffers, .channel = made.channel}));
+  RDMAXX_TRY(made.send_memory, pd.allocate_local({.bytes = protocol_engine::control_bytes +
+                                                           std::size_t{options.send_buffers} *
+                                                               options.send_buffer_bytes}));
+  RDMAXX_TRY(made.receive_memory, pd.allocate_local({.bytes = std::size_t{options.window.buffers} *
+                                                              options.window.buffer_bytes}));
+  cm_qp_config wanted{.pd = pd,
+                      .send_cq = made.send_cq,
+                      .recv_cq = made.recv_cq,
+                      .capabilities = {.max_send_wr = sends,
+                                       .max_recv_wr = options.window.buffers,
+                                       .max_send_sge = 2,
+                                       .max_recv_sge = 1,
+                                       .max_inline = options.inline_bytes}};
+  auto created = id.create_qp(wanted);
+  if (!created && options.inline_bytes > 0) {
+    wanted.capabilities.max_inline = 0;  // a device that cannot copy so much
+    created = id.create_qp(wanted);
+  }
+  if (!created) return created.error();
+  for (std::uint32_t slot = 0; slot < options.window.buffers; ++slot) {
+    const auto place = made.receive_memory.bytes().subspan(
+        std::size_t{slot} * options.window.buffer_bytes, options.window.buffer_bytes);
+    RDMAXX_TRY(id.qp().post(
+        recv_wr{.id = wr_id{slot}, .into = {{made.receive_memory.scatter_unchecked(place)}}}));
+  }
+  return made;
+}
+
+result<std::shared_ptr<conversation>> conversation::create(cm::connection connected,
+                                                           stream_equipment equipment,
+                                                           const stream_protocol::agreement& terms,
+                                                           const stream_options& options) {
+  RDMAXX_TRY(auto engine,
+             protocol_engine::create(terms, {.send = equipment.send_memory.bytes(),
+                                             .send_slot_bytes = options.send_buffer_bytes,
+                                             .receive = equipment.receive_memory.bytes()}));
+  return std::make_shared<conversation>(std::move(connected), std::move(equipment),
+                                        std::move(engine), options);
+}
+
+conversation::conversation(cm::connection connected, stream_equipment equipment,
+                           protocol_engine engine, const stream_options& options)
+    : options_(options),
+      equipment_(std::move(equipment)),
+      connection_(std::move(connected)),
+      engine_(std::move(engine)) {}
+
+// --- what happens on the connection --------------------------------------------------------------
+
+void conversation::went_down(const work_completion& completion) {
+  is_down_ = true;
+  // What is flushed only follows from something else.
+  if (completion.status() != wc_status::flushed && !cause_) cause_ = completion.error();
+}
+
+void conversation::poll_receives() {
+  std::array<work_completion, 32> completions;
+  for (;;) {
+    const auto polled = equipment_.recv_cq.poll(completions);
+    if (!polled) {
+      is_down_ = true;
+      if (!cause_) cause_ = polled.error();
+      return;
+    }
+    for (const auto& each : *polled) {
+      if (!each) {
+        went_down(each);
+        continue;
+      }
+      // A failure stays in the engine, which still tells the peer.
+      (void)engine_.received(each.id().value(), each.byte_len());
+    }
+    if ((*polled).size() < completions.size()) return;
+  }
+}
+
+void conversation::poll_sends() {
+  std::array<work_completion, 16> completions;
+  for (;;) {
+    const auto polled = equipment_.send_cq.poll(completions);
+    if (!polled) {
+      is_down_ = true;
+      if (!cause_) cause_ = polled.error();
+      return;
+    }
+    for (const auto& each : *polled) {
+      if (each.id() == keep_alive_id) keep_alive_under_way_ = false;
+      if (!each) {
+        went_down(each);
+      } else if (each.id() != keep_alive_id) {
+        engine_.sent_up_to(static_cast<std::uint32_t>(each.id().value()));
+      }
+    }
+    if ((*polled).size() < completions.size()) return;
+  }
+}
+
+void conversation::progress() {
+  poll_sends();
+  poll_receives();
+  advance();
+}
+
+void conversation::advance() {
+  if (is_down_) {
+    poll_receives();  // what had arrived before
+    handle_connection_events();
+    engine_.connection_lost(peer_has_disconnected_);
+  } else {
+    post_receives();
+    post_sends();
+  }
+  if (engine_.wants_disconnect() || is_down_) end_connection();
+  if (followers_ > 0) changed_.notify_all();
+}
+
+void conversation::post_receives() {
+  std::array<recv_slot, 16> slots;
+  std::array<scatter_element, 16> elements;
+  std::array<std::size_t, 16> numbers{};
+  for (;;) {
+    recv_list list(slots);
+    while (!list.full()) {
+      const auto next = engine_.next_receive();
+      if (!next) break;
+      const auto index = list.size();
+      numbers[index] = *next;
+      elements[index] = equipment_.receive_memory.scatter_unchecked(engine_.receive_slot(*next));
+      list.push_unchecked(recv_wr{.id = wr_id{*next}, .into = {&elements[index], 1}});
+    }
+    if (list.empty()) return;
+    if (const auto posted = connection_.qp().post(list); !posted) {
+      is_down_ = true;
+      if (!cause_) cause_ = posted.error();
+      return;
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) engine_.posted(numbers[i]);
+  }
+}
+
+void conversation::post_sends() {
+  std::array<send_slot, 16> slots;
+  std::array<std::array<gather_element, 2>, 16> elements;
+  auto next = engine_.next_send();
+  while (next) {
+    send_list list(slots, connection_.qp().max_inline());
+    while (next && !list.full()) {
+      const auto frame = *next;
+      auto& parts = elements[list.size()];
+      std::size_t count = 1;
+      parts[0] = equipment_.send_memory.gather_unchecked(frame.bytes);
+      if (!frame.in_place.empty()) {
+        const auto* const region = reinterpret_cast<const memory_region*>(frame.tag);
+        parts[count++] = region->gather_unchecked(frame.in_place);
+      }
+      next = engine_.next_send();
+      // The last one of a batch tells of all.
+      const bool is_last = !next || list.size() + 1 == list.capacity();
+      list.push_unchecked(send_wr{.id = wr_id{frame.sequence},
+                                  .from = {parts.data(), count},
+                                  .flags = is_last ? send_flag::signaled | send_flag::inline_if_fits
+                                                   : send_flags(send_flag::inline_if_fits)});
+    }
+    if (const auto posted = connection_.qp().post(list); !posted) {
+      is_down_ = true;
+      if (!cause_) cause_ = posted.error();
+      return;
+    }
+  }
+}
+
+void conversation::end_connection() {
+  if (std::exchange(has_disconnected_, true)) return;
+  (void)connection_.disconnect();
+}
+
+void conversation::handle_connection_events() {
+  for (;;) {
+    const auto event = connection_.id().channel().try_get_event();
+    if (!event || !event->has_value()) return;
+    const auto type = (*event)->type();
+    // The answer to the peer; it also flushes the queues, which is how everybody here learns of it.
+    if (type == cm_event_type::disconnected && !has_disconnected_) peer_has_disconnected_ = true;
+    if (type == cm_event_type::disconnected || type == cm_event_type::device_removal)
+      end_connection();
+  }
+}
+
+void conversation::keep_alive() {
+  if (options_.keep_alive.count() == 0 || keep_alive_under_way_ || is_down_) return;
+  if (engine_.in_flight() > 0) return;  // that is sign enough
+  if (stream_clock::now() - last_sign_of_life_ < options_.keep_alive) return;
+  last_sign_of_life_ = stream_clock::now();
+  // Nothing, written to nowhere: the device acknowledges it without the peer's program.
+  keep_alive_under_way_ = connection_.qp().post(write_wr{.id = keep_alive_id}).has_value();
+}
+
+error conversation::failure_of(const error& told) const {
+  if (!cause_ || told != std::errc::connection_aborted) return told;
+  return cause_->within(told.operation());
+}
+
+// --- waiting -----------------------------------------------------------------------------------
+
+template <class Ready>
+bool conversation::spin(lock& held, time_point deadline, Ready ready) {
+  const auto end = std::min(deadline, stream_clock::now() + options_.spin);
+  while (stream_clock::now() < end) {
+    held.unlock();  // others may have work meanwhile
+    held.lock();
+    progress();
+    if (ready()) return true;
+  }
+  return false;
+}
+
+void conversation::sleep(lock& held, time_point deadline) {
+  keep_alive();
+  auto until = deadline;
+  if (options_.keep_alive.count() != 0 && !is_down_)
+    until = std::min(until, last_sign_of_life_ + options_.keep_alive);
+  std::array<pollfd, 2> watched{
+      pollfd{.fd = equipment_.channel.fd(), .events = POLLIN, .revents = 0},
+      pollfd{.fd = connection_.fd(), .events = POLLIN, .revents = 0}};
+  held.unlock();
+  // An error is a signal: whoever waits looks again.
+  ::poll(watched.data(), watched.size(), milliseconds_until(until));
+  held.lock();
+  for (;;) {
+    const auto event = equipment_.channel.try_get();
+    if (!event || !event->has_value()) break;
+  }
+  handle_connection_events();
+}
+
+template <class Ready>
+bool conversation::wait(lock& held, timeout patience, Ready ready) {
+  const auto deadline = deadline_of(patience);
+  progress();
+  while (!ready()) {
+    if (stream_clock::now() >= deadline) return false;
+    if (has_leader_) {
+      ++followers_;
+      if (patience) {
+        changed_.wait_until(held, deadline);
+      } else {
+        changed_.wait(held);
+      }
+      --followers_;
+      continue;
+    }
+    has_leader_ = true;
+    bool done = spin(held, deadline, ready);
+    if (!done) {
+      (void)equipment_.recv_cq.req_notify();
+      (void)equipment_.send_cq.req_notify();
+      progress();
+      done = ready();
+      if (!done) sleep(held, deadline);
+      progress();
+    }
+    has_leader_ = false;
+    if (followers_ > 0) changed_.notify_all();
+  }
+  return true;
+}
+
+void conversation::leave_to_stragglers() {
+  if (!engine_.has_unsent() || is_pushed_) return;
+  is_pushed_ = true;
+  push_later(shared_from_this(), options_.gather);
+}
+
+bool conversation::push() {
+  const lock held(mutex_);
+  engine_.flush();
+  progress();
+  is_pushed_ = engine_.has_unsent();
+  return is_pushed_;
+}
+
+// --- what users want -----------------------------------------------------------------------------
+
+result<std::optional<std::size_t>> conversation::read(std::span<const std::span<std::byte>> into,
+                                                      timeout patience) {
+  if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
+  lock held(mutex_);
+  if (!wait(held, patience, [this] { return engine_.can_read(); })) return std::nullopt;
+  std::size_t count = 0;
+  for (const auto& piece : into) {
+    const auto got = engine_.read(piece);
+    count += got;
+    if (got < piece.size()) break;
+  }
+  advance();
+  if (count == 0) {
+    if (const auto state = engine_.check_read(); !state) return failure_of(state.error());
+  }
+  return count;
+}
+
+result<std::span<const std::byte>> conversation::peek(timeout patience) {
+  lock held(mutex_);
+  if (!wait(held, patience, [this] { return engine_.can_read(); }))
+    return errno_error("reading from a stream", ETIMEDOUT);
+  const auto here = engine_.readable();
+  if (here.empty()) {
+    if (const auto state = engine_.check_read(); !state) return failure_of(state.error());
+  }
+  return here;
+}
+
+void conversation::consume(std::size_t bytes) {
+  const lock held(mutex_);
+  engine_.consume(bytes);
+  advance();
+}
+
+result<std::optional<std::size_t>> conversation::write(
+    std::span<const std::span<const std::byte>> from, timeout patience) {
+  if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
+  lock held(mutex_);
+  poll_sends();
+  if (!engine_.can_write() && !wait(held, patience, [this] { return engine_.can_write(); }))
+    return std::nullopt;
+  std::size_t count = 0;
+  for (const auto& piece : from) {
+    const auto taken = engine_.write(piece);
+    count += taken;
+    if (taken < piece.size()) break;
+  }
+  if (options_.gather.count() == 0) engine_.flush();
+  advance();
+  if (count == 0) {
+    if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
+  }
+  leave_to_stragglers();
+  return count;
+}
+
+result<void> conversation::write_registered(const memory_region& region,
+                                            std::span<const std::byte> bytes, timeout patience) {
+  RDMAXX_TRY(region.try_gather(bytes));
+  lock held(mutex_);
+  const auto tag = reinterpret_cast<std::uint64_t>(&region);
+  bool in_time = true;
+  while (!bytes.empty() && in_time) {
+    in_time = wait(held, patience, [this] { return engine_.can_write(); });
+    if (!in_time) break;
+    const auto taken = engine_.write_in_place(bytes, tag);
+    if (taken == 0 && !engine_.can_write()) continue;
+    advance();
+    if (taken == 0) {
+      if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
+    }
+    bytes = bytes.subspan(taken);
+  }
+  const auto end = engine_.written_position();
+  engine_.flush();
+  advance();
+  const auto released = [&] { return engine_.released_position() >= end || engine_.failure(); };
+  if (in_time) in_time = wait(held, patience, released);
+  if (!in_time) {
+    // The device may still read the memory: the connection has to end before this can return.
+    engine_.abort();
+    cause_ = errno_error("writing to a stream", ETIMEDOUT,
+                         "the peer did not take what is sent from memory of the caller");
+    end_connection();
+    (void)wait(held, forever, [this] { return is_down_; });
+  }
+  if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
+  return {};
+}
+
+result<void> conversation::flush(timeout patience) {
+  lock held(mutex_);
+  engine_.flush();
+  const auto arrived = [this] {
+    return engine_.released_position() == engine_.written_position() || engine_.failure();
+  };
+  if (!wait(held, patience, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
+  if (engine_.failure()) return failure_of(*engine_.failure());
+  return {};
+}
+
+void conversation::shutdown_write() {
+  const lock held(mutex_);
+  engine_.shutdown_write();
+  progress();
+  leave_to_stragglers();
+}
+
+void conversation::shutdown_read() {
+  const lock held(mutex_);
+  engine_.shutdown_read();
+  progress();
+}
+
+result<void> conversation::close(std::chrono::milliseconds deadline) {
+  lock held(mutex_);
+  engine_.shutdown_write();
+  const auto finished = [this] {
+    engine_.consume(engine_.available());
+    advance();
+    return engine_.wants_disconnect() || engine_.failure();
+  };
+  const bool in_time = wait(held, deadline, finished);
+  if (in_time && engine_.failure()) return failure_of(*engine_.failure());
+  if (!in_time) {
+    held.unlock();
+    abort();
+    return errno_error("closing a stream", ETIMEDOUT,
+                       "the peer has not ended its side of the stream",
+                       "close both sides, or abort()");
+  }
+  (void)wait(held, deadline, [this] { return is_down_; });
+  return {};
+}
+
+void conversation::abort() {
+  lock held(mutex_);
+  engine_.abort();
+  (void)wait(held, patience_of_abort, [this] { return engine_.wants_disconnect() || is_down_; });
+  end_connection();
+}
+
+void conversation::linger() {
+  lock held(mutex_);
+  if (is_down_ || has_disconnected_) return;
+  engine_.shutdown_write();
+  engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
+  (void)wait(held, options_.linger, [this] {
+    return (engine_.has_sent_fin() && engine_.in_flight() == 0) || engine_.failure();
+  });
+  end_connection();
+}
+
+stream_protocol::engine_statistics conversation::statistics() {
+  const lock held(mutex_);
+  return engine_.statistics();
+}
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,133 @@
+#pragma once
+
+// conversation: a connection with a protocol engine on it; what a stream, or its two halves, share.
+//
+// All functions may be called from any thread; one lock guards everything. Whoever has to wait
+// becomes the leader if there is none: it polls for a while, then arms the completion queues, looks
+// once more (what completed before they were armed raises no event), and sleeps on their channel
+// without the lock. Others wait for the leader, who tells them when something has happened, and
+// hands over when it has got what it wanted.
+//
+// What a write has left behind (to gather more, or for want of credits) is sent by the next call,
+// whatever it is, or by the straggler service.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
+#include <rdmaxx/verbs/completion_channel.hpp>
+#include <rdmaxx/verbs/completion_queue.hpp>
+#include <rdmaxx/verbs/memory_region.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+using stream_clock = std::chrono::steady_clock;
+
+/// What a stream needs of a device. Its receives are posted, as a greeting promises.
+struct stream_equipment {
+  completion_channel channel;
+  completion_queue send_cq;
+  completion_queue recv_cq;
+  owned_region send_memory;
+  owned_region receive_memory;
+
+  /// With a queue pair on the identifier.
+  [[nodiscard]] static result<stream_equipment> for_id(const cm_id& id,
+                                                       const stream_options& options);
+};
+
+class conversation : public std::enable_shared_from_this<conversation> {
+ public:
+  [[nodiscard]] static result<std::shared_ptr<conversation>> create(
+      cm::connection connected, stream_equipment equipment, const stream_protocol::agreement& terms,
+      const stream_options& options);
+
+  conversation(cm::connection connected, stream_equipment equipment,
+               stream_protocol::protocol_engine engine, const stream_options& options);
+  conversation(const conversation&) = delete;
+  conversation& operator=(const conversation&) = delete;
+  ~conversation() = default;
+
+  using timeout = std::optional<std::chrono::milliseconds>;
+
+  /// Something, or 0 at the end; nothing if the time is over. A timeout of 0 does not wait.
+  [[nodiscard]] result<std::optional<std::size_t>> read(std::span<const std::span<std::byte>> into,
+                                                        timeout patience);
+  [[nodiscard]] result<std::optional<std::size_t>> write(
+      std::span<const std::span<const std::byte>> from, timeout patience);
+  /// All of it, without a copy; `sent` counts what has left even if it fails.
+  [[nodiscard]] result<void> write_registered(const memory_region& region,
+                                              std::span<const std::byte> bytes, timeout patience);
+  /// What lies there to be read; empty at the end.
+  [[nodiscard]] result<std::span<const std::byte>> peek(timeout patience);
+  void consume(std::size_t bytes);
+  /// Until everything that was written has arrived at the peer's device.
+  [[nodiscard]] result<void> flush(timeout patience);
+
+  void shutdown_write();
+  void shutdown_read();
+  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline);
+  void abort();
+  /// The end of the last handle.
+  void linger();
+
+  /// Sends what was held back. True if something is still left.
+  [[nodiscard]] bool push();
+
+  [[nodiscard]] stream_protocol::engine_statistics statistics();
+  [[nodiscard]] const cm::connection& connection() const noexcept { return connection_; }
+  [[nodiscard]] const completion_channel& channel() const noexcept { return equipment_.channel; }
+  [[nodiscard]] const stream_options& options() const noexcept { return options_; }
+
+ private:
+  using lock = std::unique_lock<std::mutex>;
+  using time_point = stream_clock::time_point;
+
+  template <class Ready>
+  [[nodiscard]] bool wait(lock& held, timeout patience, Ready ready);
+  template <class Ready>
+  [[nodiscard]] bool spin(lock& held, time_point deadline, Ready ready);
+  void sleep(lock& held, time_point deadline);
+  void leave_to_stragglers();
+
+  /// Handles what has completed, then does what the engine wants.
+  void progress();
+  void poll_receives();
+  void poll_sends();
+  void advance();
+  void post_receives();
+  void post_sends();
+  void end_connection();
+  void handle_connection_events();
+  void keep_alive();
+  void went_down(const work_completion& completion);
+  [[nodiscard]] error failure_of(const error& told) const;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_leader_ = false;
+  unsigned followers_ = 0;
+
+  const stream_options options_;
+  stream_equipment equipment_;  ///< outlives the queue pair, which the connection has
+  cm::connection connection_;
+  stream_protocol::protocol_engine engine_;
+  std::optional<error> cause_;  ///< of the connection's end
+  bool is_down_ = false;
+  bool has_disconnected_ = false;
+  bool peer_has_disconnected_ = false;
+  bool is_pushed_ = false;  ///< the straggler service knows
+  bool keep_alive_under_way_ = false;
+  time_point last_sign_of_life_ = stream_clock::now();
+};
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,66 @@
+#include <rdmaxx/stream/iostream.hpp>
+
+#include <algorithm>
+#include <span>
+
+namespace rdmaxx::inline v0 {
+
+stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream)) {
+  setp(outgoing_.data(), outgoing_.data() + outgoing_.size());
+}
+
+stream_buffer::~stream_buffer() { (void)send_buffered(); }
+
+/// What was read from the get area is the device's again.
+void stream_buffer::give_back() {
+  if (eback() == nullptr) return;
+  stream_.consume(static_cast<std::size_t>(gptr() - eback()));
+  setg(nullptr, nullptr, nullptr);
+}
+
+stream_buffer::int_type stream_buffer::underflow() {
+  if (gptr() != egptr()) return traits_type::to_int_type(*gptr());
+  // Whoever asks and waits for the answer means to have asked.
+  if (!send_buffered()) return traits_type::eof();
+  give_back();
+  const auto here = stream_.peek();
+  if (!here) failure_ = here.error();
+  if (!here || here->empty()) return traits_type::eof();
+  // The get area is not const by the rules of std::streambuf; putback is not offered.
+  auto* const first = const_cast<char*>(reinterpret_cast<const char*>(here->data()));
+  setg(first, first, first + here->size());
+  return traits_type::to_int_type(*first);
+}
+
+bool stream_buffer::send(std::span<const std::byte> bytes) {
+  const auto written = stream_.write_all(bytes);
+  if (!written) failure_ = written.error();
+  return written.has_value();
+}
+
+bool stream_buffer::send_buffered() {
+  const auto buffered = std::span<const char>(pbase(), pptr());
+  setp(outgoing_.data(), outgoing_.data() + outgoing_.size());
+  return buffered.empty() || send(std::as_bytes(buffered));
+}
+
+stream_buffer::int_type stream_buffer::overflow(int_type character) {
+  if (!send_buffered()) return traits_type::eof();
+  if (!traits_type::eq_int_type(character, traits_type::eof()))
+    return sputc(traits_type::to_char_type(character));
+  return traits_type::not_eof(character);
+}
+
+std::streamsize stream_buffer::xsputn(const char* text, std::streamsize count) {
+  const auto bytes = std::span(text, static_cast<std::size_t>(count));
+  if (count <= epptr() - pptr()) {
+    std::ranges::copy(bytes, pptr());
+    pbump(static_cast<int>(count));
+    return count;
+  }
+  return send_buffered() && send(std::as_bytes(bytes)) ? count : 0;
+}
+
+int stream_buffer::sync() { return send_buffered() ? 0 : -1; }
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,13 @@
+#pragma once
+
+// own_greeting: what a stream with these options says first.
+
+#include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+/// The first sequence number is random, so that a frame of another connection is noticed.
+[[nodiscard]] stream_protocol::greeting own_greeting(const stream_options& options);
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,38 @@
+#include <rdmaxx/stream/stream_options.hpp>
+
+#include <fmt/format.h>
+
+namespace rdmaxx::inline v0 {
+
+namespace {
+
+std::string described(std::optional<std::chrono::milliseconds> timeout) {
+  return timeout ? fmt::format("{} ms", timeout->count()) : std::string("none");
+}
+
+}  // namespace
+
+stream_options stream_options::low_latency() {
+  stream_options options;
+  options.spin = std::chrono::milliseconds(1);
+  options.gather = std::chrono::microseconds(0);
+  return options;
+}
+
+stream_options stream_options::low_cpu() {
+  stream_options options;
+  options.spin = std::chrono::microseconds(0);
+  return options;
+}
+
+std::string describe(const stream_options& options) {
+  return fmt::format(
+      "receives in {}, sends from {} buffers of {} bytes, inline up to {} bytes, spins {} us, "
+      "gathers {} us, timeouts: read {}, write {}, connect {} ms, linger {} ms, keep-alive {} ms",
+      describe(options.window), options.send_buffers, options.send_buffer_bytes,
+      options.inline_bytes, options.spin.count(), options.gather.count(),
+      described(options.read_timeout), described(options.write_timeout),
+      options.connect_timeout.count(), options.linger.count(), options.keep_alive.count());
+}
+
+}  // namespace rdmaxx::inline v0
