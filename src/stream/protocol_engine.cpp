@@ -146,8 +146,10 @@ std::size_t protocol_engine::write_in_place(std::span<const std::byte> bytes,
   return taken.size();
 }
 
-bool protocol_engine::can_write() const noexcept {
-  return !accepts_writes() || has_free_slot() || has_open_slot();
+bool protocol_engine::can_write() const noexcept { return can_write_in_place() || has_open_slot(); }
+
+bool protocol_engine::can_write_in_place() const noexcept {
+  return !accepts_writes() || has_free_slot();
 }
 
 result<void> protocol_engine::check_write() const {

@@ -73,13 +73,13 @@ struct program {
   void write(std::size_t size, bool in_place) {
     auto& engine = side.engine;
     const auto position = engine.written_position();
-    const bool could = engine.can_write();
+    const bool could = in_place ? engine.can_write_in_place() : engine.can_write();
     const bool may = engine.check_write().has_value();
     const auto bytes = text_at(position, size);
     const auto count = in_place ? engine.write_in_place(bytes, position) : engine.write(bytes);
     require(count <= size && engine.written_position() == position + count);
     require(may || (could && count == 0));
-    if (may && !in_place && size != 0) require(could == (count != 0));
+    if (may && size != 0) require(could == (count != 0));
   }
 };
 

@@ -98,8 +98,8 @@ class protocol_engine {
   /// never.
   [[nodiscard]] std::size_t write(std::span<const std::byte> bytes) noexcept;
 
-  /// The same without a copy: takes as many bytes as fit into one frame. They must stay as they are
-  /// until released_position() has passed them.
+  /// The same without a copy: takes as many bytes as fit into one frame, or 0: wait for
+  /// can_write_in_place(). They must stay as they are until released_position() has passed them.
   [[nodiscard]] std::size_t write_in_place(std::span<const std::byte> bytes,
                                            std::uint64_t tag) noexcept;
 
@@ -115,6 +115,8 @@ class protocol_engine {
 
   /// True if write() takes something, or never will again.
   [[nodiscard]] bool can_write() const noexcept;
+  /// The same for write_in_place(), which needs a slot of its own.
+  [[nodiscard]] bool can_write_in_place() const noexcept;
   /// An error if nothing can be written any more: EPIPE after shutdown_write() or if the peer has
   /// stopped reading, or the failure().
   [[nodiscard]] result<void> check_write() const;

@@ -294,8 +294,13 @@ TEST_F(protocol_engine_test, memory_in_place_is_released_when_its_send_has_compl
 
 TEST_F(protocol_engine_test, nothing_in_place_and_a_full_ring_take_nothing) {
   EXPECT_EQ(a.engine.write_in_place({}, 0), 0U);
-  write_all(a.engine, pattern(4 * payload));
+  EXPECT_TRUE(a.engine.can_write_in_place());
+  write_all(a.engine, pattern(4 * payload - 1));
+  EXPECT_FALSE(a.engine.can_write_in_place());
   EXPECT_EQ(a.engine.write_in_place(bytes_of("x"), 0), 0U);
+  EXPECT_TRUE(a.engine.can_write()) << "the last slot has room for a copy";
+  a.engine.abort();
+  EXPECT_TRUE(a.engine.can_write_in_place()) << "to learn that it fails";
 }
 
 // --- completions ---------------------------------------------------------------------------------
