@@ -394,10 +394,9 @@ result<void> conversation::write_registered(const memory_region& region,
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   bool in_time = true;
   while (!bytes.empty() && in_time) {
-    in_time = wait(held, patience, [this] { return engine_.can_write(); });
+    in_time = wait(held, patience, [this] { return engine_.can_write_in_place(); });
     if (!in_time) break;
     const auto taken = engine_.write_in_place(bytes, tag);
-    if (taken == 0 && !engine_.can_write()) continue;
     advance();
     if (taken == 0) {
       if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
@@ -407,7 +406,9 @@ result<void> conversation::write_registered(const memory_region& region,
   const auto end = engine_.written_position();
   engine_.flush();
   advance();
-  const auto released = [&] { return engine_.released_position() >= end || engine_.failure(); };
+  const auto released = [&] {
+    return engine_.released_position() >= end || engine_.failure() || is_down_;
+  };
   if (in_time) in_time = wait(held, patience, released);
   if (!in_time) {
     // The device may still read the memory: the connection has to end before this can return.
@@ -425,7 +426,8 @@ result<void> conversation::flush(timeout patience) {
   lock held(mutex_);
   engine_.flush();
   const auto arrived = [this] {
-    return engine_.released_position() == engine_.written_position() || engine_.failure();
+    return engine_.released_position() == engine_.written_position() || engine_.failure() ||
+           is_down_;
   };
   if (!wait(held, patience, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
   if (engine_.failure()) return failure_of(*engine_.failure());
@@ -479,7 +481,7 @@ void conversation::linger() {
   engine_.shutdown_write();
   engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
   (void)wait(held, options_.linger, [this] {
-    return (engine_.has_sent_fin() && engine_.in_flight() == 0) || engine_.failure();
+    return (engine_.has_sent_fin() && engine_.in_flight() == 0) || engine_.failure() || is_down_;
   });
   end_connection();
 }
