@@ -99,6 +99,28 @@ TEST_F(examples, rc_ping_without_arguments_tells_its_usage) {
   EXPECT_NE(output.find("usage"), std::string::npos) << output;
 }
 
+TEST_F(examples, echo_says_what_it_was_told) {
+  child_process server({program("04_echo_server"), describe(own_address())});
+  const auto address = server.line().substr(std::string("listening on ").size());
+  for (int round = 0; round < 2; ++round) {
+    child_process client({program("05_echo_client"), address, "some", "words"});
+    const auto output = client.output();
+    EXPECT_EQ(client.wait(), 0) << output;
+    EXPECT_EQ(output, "some words\n");
+  }
+}
+
+TEST_F(examples, line_server_stores_what_clients_set) {
+  child_process server({program("06_line_server"), describe(own_address())});
+  const auto address = server.line().substr(std::string("listening on ").size());
+  child_process first({program("06_line_server"), address, "set colour blue", "get size"});
+  EXPECT_EQ(first.output(), "ok\nnothing\n");
+  EXPECT_EQ(first.wait(), 0);
+  child_process second({program("06_line_server"), address, "get colour", "sing"});
+  EXPECT_EQ(second.output(), "blue\nwhat?\n");
+  EXPECT_EQ(second.wait(), 0);
+}
+
 TEST_F(examples, testing_recovery_passes_its_own_tests) {
   RDMAXX_NEEDS(capability::faults);
   child_process child({program("10_testing_recovery")});

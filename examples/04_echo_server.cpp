@@ -1,0 +1,57 @@
+// 04: a server that sends back what it gets, one thread for each stream.
+//
+//   server$ 04_echo_server 0.0.0.0:7471
+//   client$ 05_echo_client 10.0.0.7:7471 some words
+
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/rdmaxx.hpp>
+
+using namespace rdmaxx;
+
+namespace {
+
+result<void> echo(stream peer) {
+  std::vector<std::byte> buffer(65536);
+  for (;;) {
+    RDMAXX_TRY(const auto count, peer.read(buffer));
+    if (count == 0) return peer.close();  // the peer has nothing more to say
+    RDMAXX_TRY(peer.write_all(std::span(buffer).first(count)));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: 04_echo_server ADDRESS:PORT   (port 0 takes any free one)\n");
+    return 2;
+  }
+  try {
+    const auto waiting = listener::bind(argv[1]).value();
+    fmt::print("listening on {}\n", waiting.local_addr());
+    std::fflush(stdout);
+    for (;;) {
+      auto accepted = waiting.accept();
+      if (!accepted) {
+        fmt::print(stderr, "{}\n", accepted.error());
+        if (accepted.error().category() == error_category::peer) continue;
+        return 1;
+      }
+      std::thread([peer = *std::move(accepted)]() mutable {
+        if (const auto done = echo(std::move(peer)); !done)
+          fmt::print(stderr, "{}\n", done.error());
+      }).detach();
+    }
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "04_echo_server: {}\n", failure.what());
+    return 1;
+  }
+}

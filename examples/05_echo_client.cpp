@@ -1,0 +1,38 @@
+// 05: says something to 04_echo_server, and prints what comes back.
+//
+//   client$ 05_echo_client 10.0.0.7:7471 some words
+
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rdmaxx/rdmaxx.hpp>
+
+using namespace rdmaxx;
+using namespace std::chrono_literals;
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: 05_echo_client ADDRESS:PORT WORD…\n");
+    return 2;
+  }
+  try {
+    const auto words = fmt::format("{}", fmt::join(argv + 2, argv + argc, " "));
+    auto server = stream::connect(argv[1], {.read_timeout = 10s}).value();
+    server.write_all(std::as_bytes(std::span(words))).value();
+    server.shutdown(direction::write);
+    std::string answer(words.size(), '\0');
+    server.read_exactly(std::as_writable_bytes(std::span(answer))).value();
+    server.close().value();
+    fmt::print("{}\n", answer);
+    return 0;
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "05_echo_client: {}\n", failure.what());
+    return 1;
+  }
+}
