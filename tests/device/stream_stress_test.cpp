@@ -164,13 +164,18 @@ TEST(stream_stress, many_streams_at_once) {
                              .connect_timeout = patience};
   const auto waiting = listener::bind(own_address(), small).value();
   std::vector<stream> servers;
-  std::jthread accepting([&] {
-    for (std::size_t i = 0; i < count; ++i) servers.push_back(waiting.accept(patience).value());
-  });
   std::vector<stream> clients;
-  for (std::size_t i = 0; i < count; ++i)
-    clients.push_back(stream::connect(waiting.local_addr(), small).value());
-  accepting.join();
+  for (std::size_t i = 0; i < count; ++i) {
+    SCOPED_TRACE(i);
+    auto asking = std::async(std::launch::async,
+                             [&] { return stream::connect(waiting.local_addr(), small); });
+    auto accepted = waiting.accept(patience);
+    auto connected = asking.get();
+    ASSERT_TRUE(accepted.has_value()) << accepted.error();
+    ASSERT_TRUE(connected.has_value()) << connected.error();
+    servers.push_back(*std::move(accepted));
+    clients.push_back(*std::move(connected));
+  }
   // All are up. Each client says who it is, and hears it back from whoever has its other end.
   std::vector<std::byte> message(10'000);
   std::vector<std::byte> got(message.size());
