@@ -15,6 +15,8 @@ namespace rdmaxx::inline v0 {
 namespace {
 
 detail::cm_id_block* id_block(const detail::reference& block) noexcept {
+  // What an event refers to is an identifier's block and nothing else.
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
   return static_cast<detail::cm_id_block*>(block.get());
 }
 

@@ -44,7 +44,7 @@ result<cm_id> resolve_steps(const socket_address& peer, const resolve_options& o
 
 result<connection> connect_steps(cm_id id, const cm_qp_config& config,
                                  const connection_parameters& parameters, deadline end) {
-  if (!id.qp() && parameters.queue_pair == qpn{}) RDMAXX_TRY(id.create_qp(config));
+  if (!id.qp()) RDMAXX_TRY(id.create_qp(config));
   RDMAXX_TRY(id.connect(parameters));
   RDMAXX_TRY(const auto established, detail::awaited_event(id, cm_event_type::established, end));
   return connection(std::move(id), established);

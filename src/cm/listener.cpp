@@ -37,10 +37,10 @@ result<listener> listen_steps(const socket_address& local, const listen_options&
 
 result<std::optional<connection>> accepted(result<std::optional<connection_request>> request,
                                            accept_options options, detail::deadline end) {
-  if (!request) return request.error();
-  if (!request->has_value()) return std::nullopt;
+  RDMAXX_TRY(auto waiting, std::move(request));
+  if (!waiting) return std::nullopt;
   options.timeout = detail::time_until(end);
-  RDMAXX_TRY(auto connected, std::move(**request).accept(options));
+  RDMAXX_TRY(auto connected, std::move(*waiting).accept(options));
   return std::optional(std::move(connected));
 }
 

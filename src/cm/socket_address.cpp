@@ -34,9 +34,8 @@ struct host_and_port {
 
 std::optional<std::uint16_t> port_number(std::string_view digits) noexcept {
   std::uint16_t port = 0;
-  const auto* const end = digits.data() + digits.size();
-  const auto [read, failure] = std::from_chars(digits.data(), end, port);
-  if (failure != std::errc{} || read != end) return std::nullopt;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (failure != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return port;
 }
 

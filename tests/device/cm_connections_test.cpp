@@ -1,11 +1,13 @@
 // Connections by cm::connect and cm::listener: what passes between the two sides, how they come up,
 // are refused, and end.
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <future>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // cm_id, cm_event and event_channel by themselves: the steps of a connection, other channels,
 // threads, and the end of things in every order.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -43,11 +44,11 @@ class cm_identifiers : public ::testing::Test {
   [[nodiscard]] static cm_id asking_id(const event_channel& channel, const cm_id& listener) {
     auto id = resolved_id(channel, listener.local_address());
     id.create_qp().value();
-    id.connect({.private_data = question_}).value();
+    id.connect({.private_data = question}).value();
     return id;
   }
 
-  static inline const std::vector<std::byte> question_ = bytes_of("may I?");
+  static inline const std::vector<std::byte> question = bytes_of("may I?");
 };
 
 TEST_F(cm_identifiers, the_steps_of_a_connection_report_their_events) {
@@ -69,7 +70,7 @@ TEST_F(cm_identifiers, the_steps_of_a_connection_report_their_events) {
   expect_event(active, cm_event_type::route_resolved).ack();
   client.create_qp({.capabilities = {.max_send_wr = 3}}).value();
   EXPECT_EQ(client.qp().type(), qp_type::rc);
-  client.connect({.private_data = question_}).value();
+  client.connect({.private_data = question}).value();
 
   auto request = expect_event(passive, cm_event_type::connect_request);
   EXPECT_TRUE(request.concerns(listener));
@@ -277,6 +278,9 @@ TEST_F(cm_identifiers, events_about_foreign_identifiers_are_handed_on) {
 }
 
 TEST_F(cm_identifiers, destruction_with_unacknowledged_events_works_in_every_order) {
+  {
+    const cm_conversation opens_what_stays_open;
+  }
   const auto before = open_descriptors().size();
   std::array order{0, 1, 2, 3, 4};
   do {
@@ -295,8 +299,7 @@ TEST_F(cm_identifiers, destruction_with_unacknowledged_events_works_in_every_ord
 
     for (const int which : order) ends.at(static_cast<std::size_t>(which))();
   } while (std::ranges::next_permutation(order).found);
-  // Softverbs and librdmacm open devices once, and keep them.
-  EXPECT_LE(open_descriptors().size(), before + 8);
+  wait_until("descriptors to be closed", [&] { return open_descriptors().size() <= before; });
 }
 
 TEST_F(cm_identifiers, a_request_that_nobody_takes_is_refused_when_its_event_ends) {

@@ -68,7 +68,8 @@ TEST_F(descriptors, are_all_close_on_exec) {
     ++checked;
   }
 
-  EXPECT_GE(checked, 3) << "the device, its events and the channel";
+  // The connection manager keeps a device open once it has met it, and a soft one has one socket.
+  EXPECT_GE(checked, 2) << "the device's events and the channel";
 }
 
 TEST_F(descriptors, do_not_reach_a_program_that_is_started) {

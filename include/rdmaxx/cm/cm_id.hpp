@@ -17,8 +17,10 @@
 // end ends the connection, and with it the queue pair: groups are left, the queue pair is
 // destroyed, then the identifier. An event about it that somebody still holds postpones all that
 // until it is acknowledged. take_qp() turns the relation round: a queue pair that was taken keeps
-// the identifier (so the connection) alive. Threads: one at a time per identifier, while another
-// one may wait on the channel.
+// the identifier (so the connection) alive. On iWARP the end of an identifier that has asked for a
+// connection waits until the peer has answered or the kernel has given up on it (siw: 10 s).
+//
+// Threads: one at a time per identifier, while another one may wait on the channel.
 
 #include <chrono>
 #include <cstddef>

@@ -40,7 +40,7 @@ class event_channel : public shared_handle<rdma_event_channel> {
   [[nodiscard]] result<cm_id> create_id(port_space space = port_space::tcp) const;
   /// Takes over an identifier of this channel that was made elsewhere. If it already has a queue
   /// pair, that stays the caller's.
-  [[nodiscard]] result<cm_id> adopt_id(rdma_cm_id* native, adoption how = {}) const;
+  [[nodiscard]] result<cm_id> adopt_id(rdma_cm_id* id, adoption how = {}) const;
 
   /// Readable when an event is waiting; for epoll and its like.
   [[nodiscard]] int fd() const noexcept { return native()->fd; }
