@@ -236,6 +236,8 @@ void queue_pair::reset() {
 
 void queue_pair::enter_error() {
   if (attributes.qp_state == IBV_QPS_ERR) return;
+  // What has been received has been received: the peer shall not learn otherwise.
+  if (in.has_acknowledgement()) send_acknowledgement();
   attributes.qp_state = IBV_QPS_ERR;
   qp_base.state = IBV_QPS_ERR;
   flush();
