@@ -4,10 +4,10 @@
 // connection, a connection came up or went down.
 //
 //   if (auto event = channel.get_event(1s).value()) {
-//     event->outcome().value();                                 // throws what went wrong, if it
-//     did if (event->type() == cm_event_type::connect_request) {
-//       auto id = event->take_id().value();                     // the peer's private data: …
-//       inspect(event->private_data());                         // … valid until the event ends
+//     event->outcome().value();                       // throws what went wrong, if it did
+//     if (event->type() == cm_event_type::connect_request) {
+//       auto id = event->take_id().value();
+//       inspect(event->private_data());               // valid until the event ends
 //     }
 //   }
 //

@@ -3,9 +3,8 @@
 // frame: what a stream sends: 16 bytes of header, then the payload. docs/stream-protocol.md has the
 // bytes and the rules.
 //
-//   encode({.kind = frame_kind::data, .length = 5, .sequence = 7, .granted = 64},
-//   slot.first<16>()); RDMAXX_TRY(auto header, decode_frame(received));      // what follows it are
-//   header.length bytes
+//   encode({.length = 5, .sequence = 7, .granted = 64}, slot.first<16>());
+//   RDMAXX_TRY(auto header, decode_frame(received));  // header.length bytes follow it
 //
 // decode_frame() checks what a frame can tell by itself; the protocol engine checks what depends on
 // the frames before it.

@@ -5,9 +5,8 @@
 //
 //   const greeting own{.window = {.buffers = 64, .buffer_bytes = 16384}};
 //   RDMAXX_TRY(auto peer, greeting::from_bytes(request_private_data));
-//   RDMAXX_TRY(auto terms, negotiate(own, peer));         // or an error that says what differs
-//   accept_with(answer(own, terms).to_bytes());           // the side that connected negotiates,
-//   too
+//   RDMAXX_TRY(auto terms, negotiate(own, peer));   // or an error that says what differs
+//   accept_with(answer(own, terms).to_bytes());     // the side that connected negotiates, too
 //
 // A greeting is a promise: its receive buffers are posted before it is sent.
 
