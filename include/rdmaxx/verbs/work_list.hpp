@@ -4,9 +4,9 @@
 //
 //   std::array<send_slot, 16> slots;             // yours: on the stack, in a vector, wherever
 //   send_list list(slots);
-//   for (…) list.push(write_wr{…, .from = std::span(&elements[i], 1)});   // the elements must live
-//   until post() qp.post(list).value();                       // all, or the error tells the first
-//   that was not posted list.clear();
+//   for (…) list.push(write_wr{…, .from = std::span(&elements[i], 1)});   // living until post()
+//   qp.post(list).value();                       // all, or the error tells the first that was not
+//   list.clear();
 //
 // A slot is a C work request and nothing else; a list links them as they are pushed. push() on a
 // full list throws exception{misuse} like std::vector::at; push_unchecked() trusts the caller.
