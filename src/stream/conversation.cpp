@@ -92,7 +92,9 @@ conversation::conversation(cm::connection connected, stream_equipment equipment,
     : options_(options),
       equipment_(std::move(equipment)),
       connection_(std::move(connected)),
-      engine_(std::move(engine)) {}
+      engine_(std::move(engine)),
+      last_posted_(engine_.terms().own_first_sequence - 1),
+      last_completed_(last_posted_) {}
 
 // --- what happens on the connection --------------------------------------------------------------
 
@@ -133,12 +135,13 @@ void conversation::poll_sends() {
       return;
     }
     for (const auto& each : *polled) {
-      if (each.id() == keep_alive_id) keep_alive_under_way_ = false;
-      if (!each) {
-        went_down(each);
-      } else if (each.id() != keep_alive_id) {
-        engine_.sent_up_to(static_cast<std::uint32_t>(each.id().value()));
+      if (!each) went_down(each);
+      if (each.id() == keep_alive_id) {
+        keep_alive_under_way_ = false;
+        continue;
       }
+      last_completed_ = static_cast<std::uint32_t>(each.id().value());
+      if (each) engine_.sent_up_to(last_completed_);
     }
     if ((*polled).size() < completions.size()) return;
   }
@@ -193,8 +196,10 @@ void conversation::post_sends() {
   auto next = engine_.next_send();
   while (next) {
     send_list list(slots, connection_.qp().max_inline());
+    std::uint32_t last = 0;
     while (next && !list.full()) {
       const auto frame = *next;
+      last = frame.sequence;
       auto& parts = elements[list.size()];
       std::size_t count = 1;
       parts[0] = equipment_.send_memory.gather_unchecked(frame.bytes);
@@ -215,6 +220,7 @@ void conversation::post_sends() {
       if (!cause_) cause_ = posted.error();
       return;
     }
+    last_posted_ = last;
   }
 }
 
@@ -236,10 +242,11 @@ void conversation::handle_connection_events() {
 }
 
 void conversation::keep_alive() {
-  if (options_.keep_alive.count() == 0 || keep_alive_under_way_ || is_down_) return;
-  if (engine_.in_flight() > 0) return;  // that is sign enough
-  if (stream_clock::now() - last_sign_of_life_ < options_.keep_alive) return;
-  last_sign_of_life_ = stream_clock::now();
+  const auto now = stream_clock::now();
+  if (options_.keep_alive.count() == 0 || now - last_sign_of_life_ < options_.keep_alive) return;
+  last_sign_of_life_ = now;
+  // What is under way is sign enough.
+  if (is_down_ || keep_alive_under_way_ || engine_.in_flight() > 0) return;
   // Nothing, written to nowhere: the device acknowledges it without the peer's program.
   keep_alive_under_way_ = connection_.qp().post(write_wr{.id = keep_alive_id}).has_value();
 }
@@ -334,7 +341,8 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
                                                       timeout patience) {
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
-  if (!wait(held, patience, [this] { return engine_.can_read(); })) return std::nullopt;
+  if (!engine_.can_read() && !wait(held, patience, [this] { return engine_.can_read(); }))
+    return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : into) {
     const auto got = engine_.read(piece);
@@ -398,25 +406,26 @@ result<void> conversation::write_registered(const memory_region& region,
     if (!in_time) break;
     const auto taken = engine_.write_in_place(bytes, tag);
     advance();
-    if (taken == 0) {
-      if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
-    }
+    if (taken == 0) break;  // never again; what has been taken may still be under way
     bytes = bytes.subspan(taken);
   }
   const auto end = engine_.written_position();
   engine_.flush();
   advance();
-  const auto released = [&] {
-    return engine_.released_position() >= end || engine_.failure() || is_down_;
-  };
-  if (in_time) in_time = wait(held, patience, released);
+  if (in_time) {
+    in_time = wait(held, patience, [&] {
+      return engine_.released_position() >= end || engine_.failure() || is_down_;
+    });
+  }
   if (!in_time) {
-    // The device may still read the memory: the connection has to end before this can return.
     engine_.abort();
     cause_ = errno_error("writing to a stream", ETIMEDOUT,
                          "the peer did not take what is sent from memory of the caller");
+  }
+  if (!in_time || engine_.failure() || is_down_) {
+    // The device may still read the memory: its queue has to be flushed before this can return.
     end_connection();
-    (void)wait(held, forever, [this] { return is_down_; });
+    (void)wait(held, forever, [this] { return last_completed_ == last_posted_; });
   }
   if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
   return {};

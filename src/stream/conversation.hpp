@@ -64,7 +64,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
                                                         timeout patience);
   [[nodiscard]] result<std::optional<std::size_t>> write(
       std::span<const std::span<const std::byte>> from, timeout patience);
-  /// All of it, without a copy; `sent` counts what has left even if it fails.
+  /// All of it, without a copy. The device is done with the memory when it returns.
   [[nodiscard]] result<void> write_registered(const memory_region& region,
                                               std::span<const std::byte> bytes, timeout patience);
   /// What lies there to be read; empty at the end.
@@ -121,7 +121,9 @@ class conversation : public std::enable_shared_from_this<conversation> {
   stream_equipment equipment_;  ///< outlives the queue pair, which the connection has
   cm::connection connection_;
   stream_protocol::protocol_engine engine_;
-  std::optional<error> cause_;  ///< of the connection's end
+  std::uint32_t last_posted_;     ///< sequence of the newest send request
+  std::uint32_t last_completed_;  ///< of the newest one that the device has done with
+  std::optional<error> cause_;    ///< of the connection's end
   bool is_down_ = false;
   bool has_disconnected_ = false;
   bool peer_has_disconnected_ = false;
