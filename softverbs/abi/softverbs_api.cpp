@@ -59,8 +59,13 @@ uint64_t softverbs_faults_hits(size_t rule) { return engine::fault_plan::of_proc
 
 void softverbs_time_stop(void) { engine::stop_time(); }
 
-int softverbs_time_advance(uint64_t nanoseconds) {
+int softverbs_time_advance(uint64_t nanoseconds) try {
+  // More would overflow the clock some day.
+  constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365 * 10);
+  if (nanoseconds > static_cast<uint64_t>(longest.count())) return EINVAL;
   return engine::advance_time(std::chrono::nanoseconds(nanoseconds)) ? 0 : EINVAL;
+} catch (...) {
+  return ENOMEM;
 }
 
 void softverbs_time_resume(void) { engine::resume_time(); }

@@ -34,6 +34,12 @@ class clock {
                             duration(ahead_.load(std::memory_order_relaxed)));
   }
 
+  /// In a child of a fork, whose time is its own.
+  static void start_anew() noexcept {
+    ahead_ = 0;
+    stopped_at_ = runs;
+  }
+
   // Only for engine/virtual_time.cpp, which lets one thread at a time do it.
   static void stop() noexcept { stopped_at_ = now().time_since_epoch().count(); }
   static void move_to(time_point when) noexcept { stopped_at_ = when.time_since_epoch().count(); }

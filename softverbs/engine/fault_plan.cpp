@@ -10,6 +10,7 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <engine/per_process.hpp>
 #include <fmt/format.h>
 #include <wire/cm_message.hpp>
 
@@ -186,11 +187,14 @@ fault_plan::packet_fate fault_plan::on_packet(const queue_pair_name& from,
 fault_plan::operation_fate fault_plan::on_operation(const queue_pair_name& of,
                                                     std::string_view operation) {
   operation_fate fate;
-  first_that_strikes(
-      fault_site::operation, {.operation = operation, .qpn = of.qpn, .qp_order = of.order},
-      [&](const fault_rule& rule) {
-        fate = {.what = rule.what(), .status = rule.status(), .duration = rule.duration()};
-      });
+  first_that_strikes(fault_site::operation,
+                     {.operation = operation, .qpn = of.qpn, .qp_order = of.order},
+                     [&](const fault_rule& rule) {
+                       fate = {.what = rule.what(),
+                               .status = rule.status(),
+                               .duration = rule.duration(),
+                               .edition = edition_};
+                     });
   return fate;
 }
 
@@ -227,20 +231,29 @@ void fault_plan::has_begun(const outage& which) {
   if (which.rule < rules_.size()) rules_[which.rule].moment_has_come();
 }
 
+fault_plan::fault_plan(const std::string& setting) {
+  auto text = setting;
+  if (text.starts_with('@')) {
+    std::ifstream file(text.substr(1));
+    if (!file) log(log_level::error, "SOFTVERBS_FAULTS: {} cannot be read", text.substr(1));
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  for (const auto& problem : replace(text))
+    log(log_level::error, "SOFTVERBS_FAULTS: {}; no faults are injected", problem);
+}
+
+namespace {
+
+/// A child of a fork begins with the plan of its environment.
+struct plan_of_process : fault_plan {
+  plan_of_process() : fault_plan(settings::get().faults) {}
+};
+
+}  // namespace
+
 fault_plan& fault_plan::of_process() {
-  static auto* const plan = [] {
-    auto* const made = new fault_plan;  // outlives every thread
-    std::string text = settings::get().faults;
-    if (text.starts_with('@')) {
-      std::ifstream file(text.substr(1));
-      if (!file) log(log_level::error, "SOFTVERBS_FAULTS: {} cannot be read", text.substr(1));
-      text.assign(std::istreambuf_iterator<char>(file), {});
-    }
-    for (const auto& problem : made->replace(text))
-      log(log_level::error, "SOFTVERBS_FAULTS: {}; no faults are injected", problem);
-    return made;
-  }();
-  return *plan;
+  static per_process<plan_of_process> all;
+  return all.get();
 }
 
 }  // namespace softverbs::engine

@@ -30,6 +30,10 @@ struct queue_pair_name {
 
 class fault_plan {
  public:
+  fault_plan() = default;
+  /// As in SOFTVERBS_FAULTS. What is wrong with it is logged.
+  explicit fault_plan(const std::string& setting);
+
   /// The process's plan; at first that of the settings.
   [[nodiscard]] static fault_plan& of_process();
 
@@ -57,6 +61,7 @@ class fault_plan {
     std::optional<fault_rule::action> what;  ///< nothing: it is carried out
     ibv_wc_status status = IBV_WC_SUCCESS;
     std::optional<std::chrono::nanoseconds> duration;  ///< of an outage; nothing: without end
+    unsigned edition = 0;                              ///< of the plan that wants it
   };
   [[nodiscard]] operation_fate on_operation(const queue_pair_name& of, std::string_view operation);
   /// 0, or the errno that the function shall fail with.

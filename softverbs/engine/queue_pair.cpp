@@ -513,7 +513,7 @@ ibv_wc_status queue_pair::injected_status(std::string_view operation) {
     raise(IBV_EVENT_QP_FATAL);
     return IBV_WC_WR_FLUSH_ERR;
   }
-  context.place->begin_outage(*fate.what, fate.duration);
+  context.place->begin_outage(*fate.what, fate.duration, fate.edition);
   return IBV_WC_SUCCESS;
 }
 

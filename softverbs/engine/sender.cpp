@@ -173,6 +173,7 @@ void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanosecond
         delete fd;
       });
   route_.place->at(clock::now() + delay, [way = route_, letters, packet = std::move(datagram)] {
+    if (way.place->port_is_down() || way.place->is_frozen()) return;  // lost
     auto late = way;
     late.letters = *letters;
     packet_origin nobody;

@@ -56,6 +56,7 @@ void register_fork_handlers() {
                      // descriptors, which would keep the parent's ports bound.
                      for (const int fd : state->descriptors) ::close(fd);
                      state = new process_state;
+                     clock::start_anew();
                      generation.fetch_add(1);
                    });
 }
@@ -291,14 +292,20 @@ void station::tell_observers(netdev_observer::change what) {
 // --- outages ---------------------------------------------------------------------------------
 
 void station::begin_outage(fault_rule::action what,
-                           std::optional<std::chrono::nanoseconds> duration) {
+                           std::optional<std::chrono::nanoseconds> duration, unsigned edition) {
   const bool freezes = what == fault_rule::action::freeze;
+  if (edition != fault_plan::of_process().edition()) return;
   if ((freezes ? frozen_ : port_down_).exchange(true)) return;
   if (!freezes) tell_observers(netdev_observer::change::down);
-  if (!duration) return;
-  at(clock::now() + *duration, [this, what, edition = fault_plan::of_process().edition()] {
-    if (edition == fault_plan::of_process().edition()) end_outage(what);
-  });
+  const auto end = [this, what] { end_outage(what); };
+  // A plan that was replaced meanwhile does not end what it did not see.
+  if (edition != fault_plan::of_process().edition()) {
+    at(clock::now(), end);
+  } else if (duration) {
+    at(clock::now() + *duration, [edition, end] {
+      if (edition == fault_plan::of_process().edition()) end();
+    });
+  }
 }
 
 void station::end_outage(fault_rule::action what) {
@@ -337,7 +344,7 @@ void station::follow_plan() {
     at(each.begins, [this, each, edition] {
       if (edition != fault_plan::of_process().edition()) return;
       fault_plan::of_process().has_begun(each);
-      begin_outage(each.what, each.duration);
+      begin_outage(each.what, each.duration, edition);
     });
   }
 }

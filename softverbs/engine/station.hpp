@@ -173,8 +173,10 @@ class station final : public std::enable_shared_from_this<station>, private time
   [[nodiscard]] bool port_is_down() const noexcept {
     return port_down_.load(std::memory_order_relaxed);
   }
-  /// Without a duration it lasts until the plan is replaced.
-  void begin_outage(fault_rule::action what, std::optional<std::chrono::nanoseconds> duration);
+  /// Without a duration it lasts until the plan is replaced; if it has been already, nothing
+  /// begins.
+  void begin_outage(fault_rule::action what, std::optional<std::chrono::nanoseconds> duration,
+                    unsigned edition);
   /// Ends what another plan has begun, and sets the timers of this one.
   void follow_plan();
 

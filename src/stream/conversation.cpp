@@ -6,6 +6,8 @@
 #include <utility>
 
 #include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "stream/straggler_service.hpp"
 
@@ -20,9 +22,17 @@ constexpr wr_id keep_alive_id{std::uint64_t{1} << 32};
 // How long an abort waits for the peer to be told.
 constexpr std::chrono::milliseconds patience_of_abort{100};
 
-stream_clock::time_point deadline_of(conversation::timeout patience) {
-  return patience ? deadline_after(*patience) : stream_clock::time_point::max();
-}
+/// One more, as long as it lives.
+class counted {
+ public:
+  explicit counted(unsigned& count) : count_(count) { ++count_; }
+  counted(const counted&) = delete;
+  counted& operator=(const counted&) = delete;
+  ~counted() { --count_; }
+
+ private:
+  unsigned& count_;
+};
 
 int milliseconds_until(stream_clock::time_point deadline) {
   if (deadline == stream_clock::time_point::max()) return -1;
@@ -36,7 +46,7 @@ int milliseconds_until(stream_clock::time_point deadline) {
 // --- making one --------------------------------------------------------------------------------
 
 result<stream_equipment> stream_equipment::for_id(const cm_id& id, const stream_options& options) {
-  RDMAXX_TRY(options.window.check());
+  RDMAXX_TRY(options.check());
   RDMAXX_TRY(const auto device, id.context());
   RDMAXX_TRY(const auto pd, device.alloc_pd());
   stream_equipment made;
@@ -96,7 +106,33 @@ conversation::conversation(cm::connection connected, stream_equipment equipment,
       last_posted_(engine_.terms().own_first_sequence - 1),
       last_completed_(last_posted_) {}
 
+conversation::~conversation() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+result<int> conversation::fd() {
+  const lock held(mutex_);
+  if (fd_ >= 0) return fd_;
+  const int made = ::epoll_create1(EPOLL_CLOEXEC);
+  if (made < 0) return errno_error("epoll_create1", errno);
+  for (const int each : {equipment_.channel.fd(), connection_.fd()}) {
+    epoll_event interest{.events = EPOLLIN, .data = {.fd = each}};
+    if (::epoll_ctl(made, EPOLL_CTL_ADD, each, &interest) != 0) {
+      const int failure = errno;
+      ::close(made);
+      return errno_error("epoll_ctl", failure);
+    }
+  }
+  fd_ = made;
+  return fd_;
+}
+
 // --- what happens on the connection --------------------------------------------------------------
+
+void conversation::is_lost(const error& why) {
+  is_down_ = true;
+  if (!cause_) cause_ = why;
+}
 
 void conversation::went_down(const work_completion& completion) {
   is_down_ = true;
@@ -109,8 +145,7 @@ void conversation::poll_receives() {
   for (;;) {
     const auto polled = equipment_.recv_cq.poll(completions);
     if (!polled) {
-      is_down_ = true;
-      if (!cause_) cause_ = polled.error();
+      is_lost(polled.error());
       return;
     }
     for (const auto& each : *polled) {
@@ -130,8 +165,7 @@ void conversation::poll_sends() {
   for (;;) {
     const auto polled = equipment_.send_cq.poll(completions);
     if (!polled) {
-      is_down_ = true;
-      if (!cause_) cause_ = polled.error();
+      is_lost(polled.error());
       return;
     }
     for (const auto& each : *polled) {
@@ -182,8 +216,7 @@ void conversation::post_receives() {
     }
     if (list.empty()) return;
     if (const auto posted = connection_.qp().post(list); !posted) {
-      is_down_ = true;
-      if (!cause_) cause_ = posted.error();
+      is_lost(posted.error());
       return;
     }
     for (std::size_t i = 0; i < list.size(); ++i) engine_.posted(numbers[i]);
@@ -216,8 +249,7 @@ void conversation::post_sends() {
                                                    : send_flags(send_flag::inline_if_fits)});
     }
     if (const auto posted = connection_.qp().post(list); !posted) {
-      is_down_ = true;
-      if (!cause_) cause_ = posted.error();
+      is_lost(posted.error());
       return;
     }
     last_posted_ = last;
@@ -226,7 +258,8 @@ void conversation::post_sends() {
 
 void conversation::end_connection() {
   if (std::exchange(has_disconnected_, true)) return;
-  (void)connection_.disconnect();
+  // Everybody here learns of the end when the queues are flushed.
+  if (!connection_.disconnect()) (void)connection_.qp().to_error();
 }
 
 void conversation::handle_connection_events() {
@@ -236,6 +269,8 @@ void conversation::handle_connection_events() {
     const auto type = (*event)->type();
     // The answer to the peer; it also flushes the queues, which is how everybody here learns of it.
     if (type == cm_event_type::disconnected && !has_disconnected_) peer_has_disconnected_ = true;
+    if (type == cm_event_type::device_removal)
+      is_lost(errno_error("using a stream", ENODEV, "the device has been removed"));
     if (type == cm_event_type::disconnected || type == cm_event_type::device_removal)
       end_connection();
   }
@@ -248,7 +283,9 @@ void conversation::keep_alive() {
   // What is under way is sign enough.
   if (is_down_ || keep_alive_under_way_ || engine_.in_flight() > 0) return;
   // Nothing, written to nowhere: the device acknowledges it without the peer's program.
-  keep_alive_under_way_ = connection_.qp().post(write_wr{.id = keep_alive_id}).has_value();
+  const auto posted = connection_.qp().post(write_wr{.id = keep_alive_id});
+  keep_alive_under_way_ = posted.has_value();
+  if (!posted) is_lost(posted.error());
 }
 
 error conversation::failure_of(const error& told) const {
@@ -282,54 +319,70 @@ void conversation::sleep(lock& held, time_point deadline) {
   // An error is a signal: whoever waits looks again.
   ::poll(watched.data(), watched.size(), milliseconds_until(until));
   held.lock();
+  drain_events();
+}
+
+void conversation::drain_events() {
   for (;;) {
     const auto event = equipment_.channel.try_get();
+    if (!event) is_lost(event.error());
     if (!event || !event->has_value()) break;
   }
   handle_connection_events();
 }
 
+void conversation::arm() {
+  for (const auto* each : {&equipment_.recv_cq, &equipment_.send_cq}) {
+    if (const auto armed = each->req_notify(); !armed) is_lost(armed.error());
+  }
+}
+
 template <class Ready>
-bool conversation::wait(lock& held, timeout patience, Ready ready) {
-  const auto deadline = deadline_of(patience);
+bool conversation::wait(lock& held, time_point deadline, Ready ready) {
   progress();
   while (!ready()) {
-    if (stream_clock::now() >= deadline) return false;
-    if (has_leader_) {
-      ++followers_;
-      if (patience) {
-        changed_.wait_until(held, deadline);
-      } else {
+    if (stream_clock::now() >= deadline) {
+      if (leaders_ > 0) return false;
+      // Whoever does not wait may watch the descriptors instead: they tell of what comes next.
+      drain_events();
+      arm();
+      progress();
+      return ready();
+    }
+    if (leaders_ > 0) {
+      const counted waiting(followers_);
+      if (deadline == time_point::max()) {
         changed_.wait(held);
+      } else {
+        changed_.wait_until(held, deadline);
       }
-      --followers_;
       continue;
     }
-    has_leader_ = true;
-    bool done = spin(held, deadline, ready);
-    if (!done) {
-      (void)equipment_.recv_cq.req_notify();
-      (void)equipment_.send_cq.req_notify();
-      progress();
-      done = ready();
-      if (!done) sleep(held, deadline);
-      progress();
-    }
-    has_leader_ = false;
+    lead(held, deadline, ready);
     if (followers_ > 0) changed_.notify_all();
   }
   return true;
 }
 
+template <class Ready>
+void conversation::lead(lock& held, time_point deadline, Ready ready) {
+  const counted leading(leaders_);
+  if (spin(held, deadline, ready)) return;
+  arm();
+  progress();
+  if (!ready()) sleep(held, deadline);
+  progress();
+}
+
 void conversation::leave_to_stragglers() {
   if (!engine_.has_unsent() || is_pushed_) return;
-  is_pushed_ = true;
-  push_later(shared_from_this(), options_.gather);
+  is_pushed_ = push_later(shared_from_this(), options_.gather);
 }
 
 bool conversation::push() {
   const lock held(mutex_);
   engine_.flush();
+  handle_connection_events();
   progress();
   is_pushed_ = engine_.has_unsent();
   return is_pushed_;
@@ -338,10 +391,10 @@ bool conversation::push() {
 // --- what users want -----------------------------------------------------------------------------
 
 result<std::optional<std::size_t>> conversation::read(std::span<const std::span<std::byte>> into,
-                                                      timeout patience) {
+                                                      time_point deadline) {
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
-  if (!engine_.can_read() && !wait(held, patience, [this] { return engine_.can_read(); }))
+  if (!engine_.can_read() && !wait(held, deadline, [this] { return engine_.can_read(); }))
     return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : into) {
@@ -356,9 +409,9 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
   return count;
 }
 
-result<std::span<const std::byte>> conversation::peek(timeout patience) {
+result<std::span<const std::byte>> conversation::peek(time_point deadline) {
   lock held(mutex_);
-  if (!wait(held, patience, [this] { return engine_.can_read(); }))
+  if (!wait(held, deadline, [this] { return engine_.can_read(); }))
     return errno_error("reading from a stream", ETIMEDOUT);
   const auto here = engine_.readable();
   if (here.empty()) {
@@ -374,11 +427,11 @@ void conversation::consume(std::size_t bytes) {
 }
 
 result<std::optional<std::size_t>> conversation::write(
-    std::span<const std::span<const std::byte>> from, timeout patience) {
+    std::span<const std::span<const std::byte>> from, time_point deadline) {
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   lock held(mutex_);
   poll_sends();
-  if (!engine_.can_write() && !wait(held, patience, [this] { return engine_.can_write(); }))
+  if (!engine_.can_write() && !wait(held, deadline, [this] { return engine_.can_write(); }))
     return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : from) {
@@ -396,13 +449,13 @@ result<std::optional<std::size_t>> conversation::write(
 }
 
 result<void> conversation::write_registered(const memory_region& region,
-                                            std::span<const std::byte> bytes, timeout patience) {
+                                            std::span<const std::byte> bytes, time_point deadline) {
   RDMAXX_TRY(region.try_gather(bytes));
   lock held(mutex_);
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   bool in_time = true;
   while (!bytes.empty() && in_time) {
-    in_time = wait(held, patience, [this] { return engine_.can_write_in_place(); });
+    in_time = wait(held, deadline, [this] { return engine_.can_write_in_place(); });
     if (!in_time) break;
     const auto taken = engine_.write_in_place(bytes, tag);
     advance();
@@ -413,7 +466,7 @@ result<void> conversation::write_registered(const memory_region& region,
   engine_.flush();
   advance();
   if (in_time) {
-    in_time = wait(held, patience, [&] {
+    in_time = wait(held, deadline, [&] {
       return engine_.released_position() >= end || engine_.failure() || is_down_;
     });
   }
@@ -421,25 +474,29 @@ result<void> conversation::write_registered(const memory_region& region,
     engine_.abort();
     cause_ = errno_error("writing to a stream", ETIMEDOUT,
                          "the peer did not take what is sent from memory of the caller");
+    tell_of_abort(held);
   }
   if (!in_time || engine_.failure() || is_down_) {
     // The device may still read the memory: its queue has to be flushed before this can return.
     end_connection();
-    (void)wait(held, forever, [this] { return last_completed_ == last_posted_; });
+    (void)wait(held, time_point::max(), [this] { return last_completed_ == last_posted_; });
   }
   if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
   return {};
 }
 
-result<void> conversation::flush(timeout patience) {
+result<void> conversation::flush(time_point deadline) {
   lock held(mutex_);
   engine_.flush();
   const auto arrived = [this] {
     return engine_.released_position() == engine_.written_position() || engine_.failure() ||
            is_down_;
   };
-  if (!wait(held, patience, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
+  if (!wait(held, deadline, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
   if (engine_.failure()) return failure_of(*engine_.failure());
+  // A peer that has stopped reading has not got everything.
+  const auto state = engine_.check_write();
+  if (!state && state.error().category() == error_category::peer) return state;
   return {};
 }
 
@@ -456,7 +513,7 @@ void conversation::shutdown_read() {
   progress();
 }
 
-result<void> conversation::close(std::chrono::milliseconds deadline) {
+result<void> conversation::close(time_point deadline) {
   lock held(mutex_);
   engine_.shutdown_write();
   const auto finished = [this] {
@@ -467,8 +524,9 @@ result<void> conversation::close(std::chrono::milliseconds deadline) {
   const bool in_time = wait(held, deadline, finished);
   if (in_time && engine_.failure()) return failure_of(*engine_.failure());
   if (!in_time) {
-    held.unlock();
-    abort();
+    engine_.abort();
+    tell_of_abort(held);
+    end_connection();
     return errno_error("closing a stream", ETIMEDOUT,
                        "the peer has not ended its side of the stream",
                        "close both sides, or abort()");
@@ -477,10 +535,15 @@ result<void> conversation::close(std::chrono::milliseconds deadline) {
   return {};
 }
 
+void conversation::tell_of_abort(lock& held) {
+  (void)wait(held, deadline_after(patience_of_abort),
+             [this] { return engine_.wants_disconnect() || is_down_; });
+}
+
 void conversation::abort() {
   lock held(mutex_);
   engine_.abort();
-  (void)wait(held, patience_of_abort, [this] { return engine_.wants_disconnect() || is_down_; });
+  tell_of_abort(held);
   end_connection();
 }
 
@@ -489,8 +552,9 @@ void conversation::linger() {
   if (is_down_ || has_disconnected_) return;
   engine_.shutdown_write();
   engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
-  (void)wait(held, options_.linger, [this] {
-    return (engine_.has_sent_fin() && engine_.in_flight() == 0) || engine_.failure() || is_down_;
+  (void)wait(held, deadline_after(options_.linger), [this] {
+    return (engine_.has_sent_fin() && engine_.in_flight() == 0) ||
+           (engine_.failure() && engine_.wants_disconnect()) || is_down_;
   });
   end_connection();
 }

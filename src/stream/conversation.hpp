@@ -55,27 +55,29 @@ class conversation : public std::enable_shared_from_this<conversation> {
                stream_protocol::protocol_engine engine, const stream_options& options);
   conversation(const conversation&) = delete;
   conversation& operator=(const conversation&) = delete;
-  ~conversation() = default;
+  ~conversation();
 
-  using timeout = std::optional<std::chrono::milliseconds>;
+  using time_point = stream_clock::time_point;
 
-  /// Something, or 0 at the end; nothing if the time is over. A timeout of 0 does not wait.
+  /// Something, or 0 at the end; nothing if the time is over. A deadline that has passed does not
+  /// wait.
   [[nodiscard]] result<std::optional<std::size_t>> read(std::span<const std::span<std::byte>> into,
-                                                        timeout patience);
+                                                        time_point deadline);
   [[nodiscard]] result<std::optional<std::size_t>> write(
-      std::span<const std::span<const std::byte>> from, timeout patience);
+      std::span<const std::span<const std::byte>> from, time_point deadline);
   /// All of it, without a copy. The device is done with the memory when it returns.
   [[nodiscard]] result<void> write_registered(const memory_region& region,
-                                              std::span<const std::byte> bytes, timeout patience);
+                                              std::span<const std::byte> bytes,
+                                              time_point deadline);
   /// What lies there to be read; empty at the end.
-  [[nodiscard]] result<std::span<const std::byte>> peek(timeout patience);
+  [[nodiscard]] result<std::span<const std::byte>> peek(time_point deadline);
   void consume(std::size_t bytes);
   /// Until everything that was written has arrived at the peer's device.
-  [[nodiscard]] result<void> flush(timeout patience);
+  [[nodiscard]] result<void> flush(time_point deadline);
 
   void shutdown_write();
   void shutdown_read();
-  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline);
+  [[nodiscard]] result<void> close(time_point deadline);
   void abort();
   /// The end of the last handle.
   void linger();
@@ -85,18 +87,21 @@ class conversation : public std::enable_shared_from_this<conversation> {
 
   [[nodiscard]] stream_protocol::engine_statistics statistics();
   [[nodiscard]] const cm::connection& connection() const noexcept { return connection_; }
-  [[nodiscard]] const completion_channel& channel() const noexcept { return equipment_.channel; }
+  /// Readable when something may have happened.
+  [[nodiscard]] result<int> fd();
   [[nodiscard]] const stream_options& options() const noexcept { return options_; }
 
  private:
   using lock = std::unique_lock<std::mutex>;
-  using time_point = stream_clock::time_point;
 
   template <class Ready>
-  [[nodiscard]] bool wait(lock& held, timeout patience, Ready ready);
+  [[nodiscard]] bool wait(lock& held, time_point deadline, Ready ready);
   template <class Ready>
   [[nodiscard]] bool spin(lock& held, time_point deadline, Ready ready);
+  template <class Ready>
+  void lead(lock& held, time_point deadline, Ready ready);
   void sleep(lock& held, time_point deadline);
+  void tell_of_abort(lock& held);
   void leave_to_stragglers();
 
   /// Handles what has completed, then does what the engine wants.
@@ -108,14 +113,18 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void post_sends();
   void end_connection();
   void handle_connection_events();
+  void drain_events();
+  void arm();
+  void is_lost(const error& why);
   void keep_alive();
   void went_down(const work_completion& completion);
   [[nodiscard]] error failure_of(const error& told) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_leader_ = false;
+  unsigned leaders_ = 0;  ///< at most one
   unsigned followers_ = 0;
+  int fd_ = -1;  ///< an epoll of both descriptors, once somebody has asked for it
 
   const stream_options options_;
   stream_equipment equipment_;  ///< outlives the queue pair, which the connection has

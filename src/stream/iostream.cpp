@@ -9,7 +9,11 @@ stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream))
   setp(outgoing_.data(), outgoing_.data() + outgoing_.size());
 }
 
-stream_buffer::~stream_buffer() { (void)send_buffered(); }
+stream_buffer::~stream_buffer() {
+  stream_.set_write_timeout(
+      std::chrono::seconds(1));  // nobody waits longer for a peer that does not read
+  (void)send_buffered();
+}
 
 /// What was read from the get area is the device's again.
 void stream_buffer::give_back() {
@@ -24,8 +28,11 @@ stream_buffer::int_type stream_buffer::underflow() {
   if (!send_buffered()) return traits_type::eof();
   give_back();
   const auto here = stream_.peek();
-  if (!here) failure_ = here.error();
-  if (!here || here->empty()) return traits_type::eof();
+  if (!here) {
+    failure_ = here.error();
+    throw rdmaxx::exception(here.error());  // std::istream makes it badbit
+  }
+  if (here->empty()) return traits_type::eof();
   // The get area is not const by the rules of std::streambuf; putback is not offered.
   auto* const first = const_cast<char*>(reinterpret_cast<const char*>(here->data()));
   setg(first, first, first + here->size());

@@ -18,7 +18,7 @@ result<listener> listener::bind(std::string_view local, const stream_options& op
 }
 
 result<listener> listener::bind(const socket_address& local, const stream_options& options) {
-  RDMAXX_TRY(options.window.check());
+  RDMAXX_TRY(options.check());
   RDMAXX_TRY(auto waiting, cm::listen(local, {.id = options.id}));
   return listener(std::move(waiting), options);
 }

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <rdmaxx/core/log.hpp>
 
 #include "stream/conversation.hpp"
 
@@ -34,6 +41,24 @@ class straggler_service {
     std::chrono::microseconds interval;
     stream_clock::time_point due;
   };
+
+  /// With all signals blocked: the program's handlers run on its own threads.
+  std::jthread started() {
+    sigset_t all{};
+    sigset_t before{};
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::exception_ptr failure;
+    std::jthread made;
+    try {
+      made = std::jthread([this] { work(); });
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (failure) std::rethrow_exception(failure);
+    return made;
+  }
 
   void work() {
     std::unique_lock lock(mutex_);
@@ -67,14 +92,30 @@ class straggler_service {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<entry> entries_;
-  std::jthread thread_{[this] { work(); }};
+  std::jthread thread_ = started();
 };
 
 }  // namespace
 
-void push_later(const std::shared_ptr<conversation>& whose, std::chrono::microseconds after) {
-  static auto* const service = new straggler_service;  // its thread runs until the very end
-  service->add(whose, after);
+bool push_later(const std::shared_ptr<conversation>& whose, std::chrono::microseconds after) {
+  // A child of a fork does not have its parent's thread. What has been made is never destroyed: the
+  // threads run until the very end.
+  static std::mutex mutex;
+  static straggler_service* service = nullptr;
+  static pid_t owner = 0;
+  try {
+    const std::lock_guard lock(mutex);
+    if (owner != ::getpid()) {
+      service = new straggler_service;
+      owner = ::getpid();
+    }
+    service->add(whose, after);
+    return true;
+  } catch (const std::exception& failure) {
+    log(log_level::warning,
+        fmt::format("what a stream has left behind waits for its next call: {}", failure.what()));
+    return false;
+  }
 }
 
 }  // namespace rdmaxx::inline v0::detail

@@ -13,7 +13,8 @@ namespace rdmaxx::inline v0::detail {
 
 class conversation;
 
-/// Until nothing is left, or the conversation has ended.
-void push_later(const std::shared_ptr<conversation>& whose, std::chrono::microseconds after);
+/// Until nothing is left, or the conversation has ended. False if there is no thread to be had.
+[[nodiscard]] bool push_later(const std::shared_ptr<conversation>& whose,
+                              std::chrono::microseconds after);
 
 }  // namespace rdmaxx::inline v0::detail

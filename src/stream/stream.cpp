@@ -1,7 +1,8 @@
 #include <rdmaxx/stream/stream.hpp>
 
+#include <algorithm>
 #include <cerrno>
-#include <random>
+#include <chrono>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,9 +19,27 @@ namespace {
 using detail::conversation;
 using stream_protocol::greeting;
 
+using time_point = conversation::time_point;
+
+time_point deadline_of(std::optional<std::chrono::milliseconds> timeout) {
+  return timeout ? deadline_after(*timeout) : time_point::max();
+}
+
 error timed_out(std::string_view operation) {
   return errno_error(operation, ETIMEDOUT, "the peer did nothing in time",
                      "nothing is lost: call again, or set another timeout");
+}
+
+/// Why a call that has to take everything has taken only a part.
+error incomplete(const error& why, std::size_t done, std::size_t wanted) {
+  return why.within(fmt::format("after {} of {} bytes", done, wanted));
+}
+
+template <class Byte>
+std::size_t total(std::span<const std::span<Byte>> pieces) {
+  std::size_t bytes = 0;
+  for (const auto& piece : pieces) bytes += piece.size();
+  return bytes;
 }
 
 /// Without the first `bytes`.
@@ -30,6 +49,12 @@ void drop_front(std::vector<std::span<Byte>>& pieces, std::size_t bytes) {
   while (first != pieces.end() && bytes >= first->size()) bytes -= (first++)->size();
   pieces.erase(pieces.begin(), first);
   if (!pieces.empty()) pieces.front() = pieces.front().subspan(bytes);
+}
+
+std::chrono::milliseconds left_until(time_point deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(1));
 }
 
 /// What a refusal means: the peer's greeting may say more than its reason.
@@ -60,41 +85,36 @@ stream_reader::stream_reader(std::shared_ptr<detail::conversation_handle> shared
     : shared_(std::move(shared)), read_timeout_((*shared_)->options().read_timeout) {}
 
 result<std::size_t> stream_reader::read(std::span<const std::span<std::byte>> into) {
-  RDMAXX_TRY(const auto count, (*shared_)->read(into, read_timeout_));
+  RDMAXX_TRY(const auto count, (*shared_)->read(into, deadline_of(read_timeout_)));
   if (!count) return timed_out("reading from a stream");
   return *count;
 }
 
 result<std::optional<std::size_t>> stream_reader::try_read(std::span<std::byte> into) {
-  return (*shared_)->read(std::span(&into, 1), std::chrono::milliseconds(0));
-}
-
-result<void> stream_reader::read_exactly(std::span<std::byte> into) {
-  const auto wanted = into.size();
-  while (!into.empty()) {
-    RDMAXX_TRY(const auto count, read(into));
-    if (count == 0) {
-      return errno_error(
-          "reading from a stream", ENODATA,
-          fmt::format("the stream ended after {} of {} bytes", wanted - into.size(), wanted));
-    }
-    into = into.subspan(count);
-  }
-  return {};
+  return (*shared_)->read(std::span(&into, 1), time_point::min());
 }
 
 result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> into) {
+  const auto deadline = deadline_of(read_timeout_);
+  const auto wanted = total(into);
   std::vector pieces(into.begin(), into.end());
-  drop_front(pieces, 0);
-  while (!pieces.empty()) {
-    RDMAXX_TRY(const auto count, read(pieces));
-    if (count == 0) return errno_error("reading from a stream", ENODATA, "the stream ended before");
-    drop_front(pieces, count);
+  for (std::size_t done = 0; done < wanted;) {
+    const auto count = (*shared_)->read(pieces, deadline);
+    if (!count) return incomplete(count.error(), done, wanted);
+    if (!count->has_value()) return incomplete(timed_out("reading from a stream"), done, wanted);
+    if (**count == 0) {
+      return errno_error("reading from a stream", ENODATA,
+                         fmt::format("the stream ended after {} of {} bytes", done, wanted));
+    }
+    done += **count;
+    drop_front(pieces, **count);
   }
   return {};
 }
 
-result<std::span<const std::byte>> stream_reader::peek() { return (*shared_)->peek(read_timeout_); }
+result<std::span<const std::byte>> stream_reader::peek() {
+  return (*shared_)->peek(deadline_of(read_timeout_));
+}
 
 void stream_reader::consume(std::size_t bytes) { (*shared_)->consume(bytes); }
 
@@ -104,53 +124,54 @@ stream_writer::stream_writer(std::shared_ptr<detail::conversation_handle> shared
     : shared_(std::move(shared)), write_timeout_((*shared_)->options().write_timeout) {}
 
 result<std::size_t> stream_writer::write(std::span<const std::span<const std::byte>> from) {
-  RDMAXX_TRY(const auto count, (*shared_)->write(from, write_timeout_));
+  RDMAXX_TRY(const auto count, (*shared_)->write(from, deadline_of(write_timeout_)));
   if (!count) return timed_out("writing to a stream");
   return *count;
 }
 
 result<std::optional<std::size_t>> stream_writer::try_write(std::span<const std::byte> from) {
-  return (*shared_)->write(std::span(&from, 1), std::chrono::milliseconds(0));
-}
-
-result<void> stream_writer::write_all(std::span<const std::byte> from) {
-  while (!from.empty()) {
-    RDMAXX_TRY(const auto count, write(from));
-    from = from.subspan(count);
-  }
-  return {};
+  return (*shared_)->write(std::span(&from, 1), time_point::min());
 }
 
 result<void> stream_writer::write_all(std::span<const std::span<const std::byte>> from) {
+  const auto deadline = deadline_of(write_timeout_);
+  const auto wanted = total(from);
   std::vector pieces(from.begin(), from.end());
-  drop_front(pieces, 0);
-  while (!pieces.empty()) {
-    RDMAXX_TRY(const auto count, write(pieces));
-    drop_front(pieces, count);
+  for (std::size_t done = 0; done < wanted;) {
+    const auto count = (*shared_)->write(pieces, deadline);
+    if (!count) return incomplete(count.error(), done, wanted);
+    if (!count->has_value()) return incomplete(timed_out("writing to a stream"), done, wanted);
+    done += **count;
+    drop_front(pieces, **count);
   }
   return {};
 }
 
 result<void> stream_writer::write_all(const memory_region& region,
                                       std::span<const std::byte> from) {
-  return (*shared_)->write_registered(region, from, write_timeout_);
+  return (*shared_)->write_registered(region, from, deadline_of(write_timeout_));
 }
 
-result<void> stream_writer::flush() { return (*shared_)->flush(write_timeout_); }
+result<void> stream_writer::flush() { return (*shared_)->flush(deadline_of(write_timeout_)); }
 
 // --- the whole ---------------------------------------------------------------------------------
 
 detail::conversation& stream::shared() const noexcept { return **stream_reader::shared_; }
 
 result<stream> stream::connect(std::string_view peer, const stream_options& options) {
+  const auto deadline = deadline_after(options.connect_timeout);
   RDMAXX_TRY(const auto addresses, socket_address::lookup(peer));
   auto made = connect(addresses.front(), options);
-  for (std::size_t next = 1; next < addresses.size() && !made; ++next)
-    made = connect(addresses[next], options);
+  for (std::size_t next = 1; next < addresses.size() && !made; ++next) {
+    auto rest = options;
+    rest.connect_timeout = left_until(deadline);
+    made = connect(addresses[next], rest);
+  }
   return made;
 }
 
 result<stream> stream::connect(const socket_address& peer, const stream_options& options) {
+  RDMAXX_TRY(options.check());
   const auto deadline = deadline_after(options.connect_timeout);
   RDMAXX_TRY(auto id, cm::resolve(peer, {.source = options.source,
                                          .id = options.id,
@@ -158,10 +179,7 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   RDMAXX_TRY(auto equipment, detail::stream_equipment::for_id(id, options));
   const auto own = detail::own_greeting(options);
   const auto hello = own.to_bytes();
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  auto connected = cm::connect(std::move(id), {.private_data = hello},
-                               std::max(left, std::chrono::milliseconds(1)));
+  auto connected = cm::connect(std::move(id), {.private_data = hello}, left_until(deadline));
   if (!connected) return explained(connected.error(), own);
   RDMAXX_TRY(const auto theirs, greeting::from_bytes(connected->peer_data()));
   RDMAXX_TRY(const auto terms, negotiate(own, theirs));
@@ -175,7 +193,9 @@ void stream::shutdown(direction which) {
   if (which != direction::write) shared().shutdown_read();
 }
 
-result<void> stream::close(std::chrono::milliseconds deadline) { return shared().close(deadline); }
+result<void> stream::close(std::chrono::milliseconds deadline) {
+  return shared().close(deadline_after(deadline));
+}
 
 void stream::abort() { shared().abort(); }
 
@@ -187,12 +207,14 @@ stream_statistics stream::statistics() const { return shared().statistics(); }
 
 stream_native stream::native() const {
   const auto& connected = shared().connection();
-  return {.id = connected.id(), .qp = connected.qp(), .fd = shared().channel().fd()};
+  return {.id = connected.id(), .qp = connected.qp()};
 }
 
+result<int> stream::fd() const { return shared().fd(); }
+
 std::pair<read_half, write_half> stream::into_split() && {
-  return {read_half(std::move(stream_reader::shared_)),
-          write_half(std::move(stream_writer::shared_))};
+  return {read_half(static_cast<stream_reader&&>(*this)),
+          write_half(static_cast<stream_writer&&>(*this))};
 }
 
 std::string describe(const stream& connected) {
@@ -200,13 +222,29 @@ std::string describe(const stream& connected) {
                      describe(connected.peer_addr()));
 }
 
-read_half::~read_half() {
+read_half& read_half::operator=(read_half&& other) noexcept {
+  if (this != &other) {
+    end();
+    stream_reader::operator=(std::move(other));
+  }
+  return *this;
+}
+
+void read_half::end() noexcept {
   if (shared_ != nullptr) (*shared_)->shutdown_read();
 }
 
 void read_half::abort() { (*shared_)->abort(); }
 
-write_half::~write_half() {
+write_half& write_half::operator=(write_half&& other) noexcept {
+  if (this != &other) {
+    end();
+    stream_writer::operator=(std::move(other));
+  }
+  return *this;
+}
+
+void write_half::end() noexcept {
   if (shared_ != nullptr) (*shared_)->shutdown_write();
 }
 

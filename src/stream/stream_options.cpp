@@ -12,6 +12,22 @@ std::string described(std::optional<std::chrono::milliseconds> timeout) {
 
 }  // namespace
 
+result<void> stream_options::check() const {
+  using stream_protocol::receive_window;
+  RDMAXX_TRY(window.check());
+  if (send_buffers < 2 || send_buffers > receive_window::most_buffers) {
+    return misuse_error("stream_options", fmt::format("send_buffers is {}", send_buffers),
+                        fmt::format("from 2 to {} are possible", receive_window::most_buffers));
+  }
+  if (send_buffer_bytes < receive_window::fewest_bytes ||
+      send_buffer_bytes > receive_window::most_bytes) {
+    return misuse_error("stream_options", fmt::format("send_buffer_bytes is {}", send_buffer_bytes),
+                        fmt::format("from {} to {} are possible", receive_window::fewest_bytes,
+                                    receive_window::most_bytes));
+  }
+  return {};
+}
+
 stream_options stream_options::low_latency() {
   stream_options options;
   options.spin = std::chrono::milliseconds(1);

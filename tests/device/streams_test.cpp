@@ -335,6 +335,62 @@ TEST(streams, an_abort_wakes_a_half_that_waits) {
   EXPECT_FALSE(waiting.get().has_value());
 }
 
+TEST(streams, a_descriptor_tells_when_to_try_again) {
+  stream_pair pair;
+  std::array<std::byte, 100> got{};
+  for (int round = 0; round < 3; ++round) {
+    while (pair.server.try_read(got).value()) continue;
+    pair.client.write_all(pattern(100, 1)).value();
+    ASSERT_TRUE(wait_readable(pair.server.fd().value(), patience).value());
+    wait_until("bytes", [&] { return pair.server.try_read(got).value().has_value(); });
+  }
+  EXPECT_FALSE(pair.server.try_read(got).value());
+  pair.client.shutdown(direction::write);
+  ASSERT_TRUE(wait_readable(pair.server.fd().value(), patience).value());
+  wait_until("the end", [&] { return pair.server.try_read(got).value() == 0U; });
+}
+
+TEST(streams, a_half_that_is_assigned_to_ends_first) {
+  stream_pair one;
+  stream_pair other;
+  auto [one_reads, one_writes] = std::move(one.client).into_split();
+  auto [other_reads, other_writes] = std::move(other.client).into_split();
+  one_writes = std::move(other_writes);
+  std::array<std::byte, 10> got{};
+  EXPECT_EQ(one.server.read(got).value(), 0U);
+  one_writes.write_all(pattern(10, 1)).value();
+  other.server.read_exactly(got).value();
+}
+
+TEST(streams, timeouts_go_with_the_halves_and_count_for_whole_calls) {
+  stream_pair pair;
+  pair.client.set_read_timeout(100ms);
+  auto [reads, writes] = std::move(pair.client).into_split();
+  pair.server.write_all(pattern(3, 1)).value();
+  std::array<std::byte, 10> got{};
+  const auto failed = reads.read_exactly(got);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error(), std::errc::timed_out);
+  EXPECT_THAT(failed.error().message(), HasSubstr("after 3 of 10 bytes"));
+}
+
+TEST(streams, options_that_cannot_be_are_refused_at_once) {
+  EXPECT_EQ(listener::bind(own_address(), {.send_buffers = 1}).error().category(),
+            error_category::misuse);
+  EXPECT_EQ(stream::connect(own_address(1), {.send_buffer_bytes = 8}).error().category(),
+            error_category::misuse);
+  EXPECT_EQ(stream::connect(own_address(1), {.window = {.buffers = 1}}).error().category(),
+            error_category::misuse);
+}
+
+TEST(streams, flush_tells_that_the_peer_has_stopped_reading) {
+  stream_pair pair({.write_timeout = 100ms});
+  while (pair.client.write(pattern(10'000, 1))) continue;
+  pair.server.shutdown(direction::read);
+  pair.client.set_write_timeout(patience);
+  EXPECT_EQ(pair.client.flush().error(), std::errc::broken_pipe);
+}
+
 TEST(streams, keep_alive_does_not_disturb) {
   stream_pair pair({.read_timeout = 300ms, .keep_alive = 20ms});
   std::array<std::byte, 1> one{};
@@ -364,6 +420,17 @@ TEST(streams, as_iostreams_speak_lines) {
   EXPECT_FALSE(std::getline(server, line));
   EXPECT_TRUE(server.eof());
   EXPECT_FALSE(server.failure().has_value());
+}
+
+TEST(streams, a_lost_peer_is_no_end_of_an_iostream) {
+  stream_pair pair;
+  stream_iostream server(std::move(pair.server));
+  pair.client.abort();
+  std::string line;
+  EXPECT_FALSE(std::getline(server, line));
+  EXPECT_TRUE(server.bad());
+  ASSERT_TRUE(server.failure().has_value());
+  EXPECT_EQ(*server.failure(), std::errc::connection_reset);
 }
 
 TEST(streams, know_their_addresses) {

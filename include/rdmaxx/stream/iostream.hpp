@@ -10,7 +10,8 @@
 // Reading needs no buffer of its own: the characters are where the device has put them. A failed
 // operation sets badbit, the end of the stream eofbit; failure() has the error.
 //
-// Lifetime: owns its stream; the destructor flushes what is buffered. Threads: one at a time.
+// Lifetime: owns its stream; the destructor sends what is buffered, if the peer takes it within a
+// second. Threads: one at a time.
 
 #include <array>
 #include <cstddef>

@@ -108,6 +108,7 @@ class protocol_engine {
 
   /// Something that was written, or the end, has not been handed out yet.
   [[nodiscard]] bool has_unsent() const noexcept {
+    if (failure_ || !is_connected_) return false;
     return handed_ != written_ || (write_end_ != write_end::open && !fin_handed_);
   }
   /// The end of what this side writes has reached the peer, behind all the rest.

@@ -20,8 +20,9 @@
 // Lifetime: move-only. The destructor of a stream that was not closed waits for
 // stream_options::linger at most until what was written has arrived, then disconnects. Threads: one
 // at a time, except for abort(), which may come from anywhere; into_split() gives two halves for
-// two threads. Timeouts: a call that runs into one fails with ETIMEDOUT and loses nothing; try it
-// again.
+// threads. Timeouts are for whole calls: read() and write() that run into one fail with ETIMEDOUT
+// and have lost nothing; the error of read_exactly() and write_all() says how many bytes they came.
+// A stream that was moved from can only be destroyed or assigned to.
 
 #include <chrono>
 #include <cstddef>
@@ -57,8 +58,6 @@ using stream_statistics = stream_protocol::engine_statistics;
 struct stream_native {
   const cm_id& id;
   const queue_pair& qp;
-  /// Readable when something may have happened; level-triggered, and not after every call.
-  int fd;
 };
 
 /// Receiving. All of it counts for stream and read_half alike.
@@ -76,7 +75,9 @@ class stream_reader {
   /// What is there already; nothing if that would mean to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_read(std::span<std::byte> into);
   /// All of it; the end of the stream before that is an error (ENODATA).
-  [[nodiscard]] result<void> read_exactly(std::span<std::byte> into);
+  [[nodiscard]] result<void> read_exactly(std::span<std::byte> into) {
+    return read_exactly(std::span(&into, 1));
+  }
   [[nodiscard]] result<void> read_exactly(std::span<const std::span<std::byte>> into);
 
   /// Received bytes where they lie, without a copy; empty at the end. Valid until the next call
@@ -117,7 +118,9 @@ class stream_writer {
   [[nodiscard]] result<std::size_t> write(std::span<const std::span<const std::byte>> from);
   /// What can be taken at once; nothing if that would mean to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_write(std::span<const std::byte> from);
-  [[nodiscard]] result<void> write_all(std::span<const std::byte> from);
+  [[nodiscard]] result<void> write_all(std::span<const std::byte> from) {
+    return write_all(std::span(&from, 1));
+  }
   [[nodiscard]] result<void> write_all(std::span<const std::span<const std::byte>> from);
   /// All of `from`, which lies in the region, without a copy: returns when the device has sent it.
   /// The region is one of the stream's own domain: native().qp.pd(). A timeout aborts the stream,
@@ -169,6 +172,8 @@ class stream : public stream_reader, public stream_writer {
   [[nodiscard]] socket_address peer_addr() const;
   [[nodiscard]] stream_statistics statistics() const;
   [[nodiscard]] stream_native native() const;
+  /// Readable when something may have happened since a try_read() or try_write() that gave nothing.
+  [[nodiscard]] result<int> fd() const;
 
   [[nodiscard]] std::pair<read_half, write_half> into_split() &&;
 
@@ -184,26 +189,27 @@ class stream : public stream_reader, public stream_writer {
 class read_half : public stream_reader {
  public:
   read_half(read_half&&) noexcept = default;
-  read_half& operator=(read_half&&) noexcept = default;
+  read_half& operator=(read_half&& other) noexcept;
   read_half(const read_half&) = delete;
   read_half& operator=(const read_half&) = delete;
-  ~read_half();
+  ~read_half() { end(); }
 
   /// Any thread; ends both halves.
   void abort();
 
  private:
   friend class stream;
-  using stream_reader::stream_reader;
+  explicit read_half(stream_reader&& of) noexcept : stream_reader(std::move(of)) {}
+  void end() noexcept;
 };
 
 class write_half : public stream_writer {
  public:
   write_half(write_half&&) noexcept = default;
-  write_half& operator=(write_half&&) noexcept = default;
+  write_half& operator=(write_half&& other) noexcept;
   write_half(const write_half&) = delete;
   write_half& operator=(const write_half&) = delete;
-  ~write_half();
+  ~write_half() { end(); }
 
   /// The peer reads the end.
   void shutdown();
@@ -212,7 +218,8 @@ class write_half : public stream_writer {
 
  private:
   friend class stream;
-  using stream_writer::stream_writer;
+  explicit write_half(stream_writer&& of) noexcept : stream_writer(std::move(of)) {}
+  void end() noexcept;
 };
 
 }  // namespace rdmaxx::inline v0

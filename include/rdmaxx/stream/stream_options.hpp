@@ -14,6 +14,7 @@
 #include <rdmaxx/cm/cm_id.hpp>
 #include <rdmaxx/cm/socket_address.hpp>
 #include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/greeting.hpp>
 
 namespace rdmaxx::inline v0 {
@@ -38,12 +39,15 @@ struct stream_options {
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   /// How long the end of a stream that was not closed waits for what was written to arrive.
   std::chrono::milliseconds linger = std::chrono::seconds(1);
-  /// While a call waits, a peer that does not answer for so long is noticed; 0: only when something
-  /// is sent to it.
+  /// While a call waits and nothing else is under way, the peer's device is asked for a sign of
+  /// life this often; one that is gone is noticed when the transport has given up asking. 0: never.
   std::chrono::milliseconds keep_alive{0};
 
   socket_address source{};  ///< connecting: the own address to use; by the routing table if empty
   cm_id_options id{};
+
+  /// An error (misuse) names the limit that does not hold.
+  [[nodiscard]] result<void> check() const;
 
   /// Polls for long, and holds nothing back.
   [[nodiscard]] static stream_options low_latency();

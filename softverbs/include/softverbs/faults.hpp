@@ -20,6 +20,7 @@
 // Lifetime: there is one plan in a process; a new one replaces it, and the destructor of the last
 // one ends the faults. Threads: any, but a plan is meant to be held by one test at a time.
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -169,16 +170,16 @@ class rule {
 /// The faults of this process; they end with it.
 class plan {
  public:
-  plan(plan&& other) noexcept : active_(std::exchange(other.active_, false)) {}
+  plan(plan&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  /// The other's rules have replaced this one's already, or the other way round.
   plan& operator=(plan&& other) noexcept {
-    // The other's rules have replaced this one's already.
-    active_ = std::exchange(other.active_, false);
+    std::swap(number_, other.number_);
     return *this;
   }
   plan(const plan&) = delete;
   plan& operator=(const plan&) = delete;
   ~plan() {
-    if (active_) ::softverbs_faults(nullptr);
+    if (number_ == newest()) ::softverbs_faults(nullptr);
   }
 
   /// How often the rule at this position has struck.
@@ -194,9 +195,13 @@ class plan {
   }
 
  private:
-  plan() = default;
+  plan() : number_(++newest()) {}
+  [[nodiscard]] static std::atomic<std::uint64_t>& newest() noexcept {
+    static std::atomic<std::uint64_t> number = 0;
+    return number;
+  }
 
-  bool active_ = true;
+  std::uint64_t number_;  ///< 0: moved from
 };
 
 /// Replaces whatever was injected before.

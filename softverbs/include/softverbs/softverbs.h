@@ -49,7 +49,7 @@ uint64_t softverbs_faults_hits(size_t rule);
  * those that become due, in their order, in the calling thread. Peers in other processes have a
  * time of their own. */
 void softverbs_time_stop(void);
-/* 0, or EINVAL if the time has not been stopped. */
+/* 0, or EINVAL if the time has not been stopped, or it is more than ten years. */
 int softverbs_time_advance(uint64_t nanoseconds);
 void softverbs_time_resume(void);
 
