@@ -110,6 +110,10 @@ class protocol_engine {
   [[nodiscard]] bool has_unsent() const noexcept {
     return handed_ != written_ || (write_end_ != write_end::open && !fin_handed_);
   }
+  /// Some frame would leave if sends completed, or the peer granted buffers.
+  [[nodiscard]] bool wants_to_send() const noexcept {
+    return has_unsent() || stop_due_ || reset_due_ || is_credit_due();
+  }
   /// The end of what this side writes has reached the peer, behind all the rest.
   [[nodiscard]] bool has_sent_fin() const noexcept { return fin_sent_; }
 
@@ -257,6 +261,7 @@ class protocol_engine {
   std::uint64_t released_ = 0;
   std::uint64_t handed_ = 0;
   std::uint64_t written_ = 0;
+  std::uint64_t small_ones_end_ = 0;  // behind the last slot that was handed out with room left
   std::uint64_t control_released_ = 0;
   std::uint64_t control_handed_ = 0;
   std::uint32_t copy_capacity_;  // payload of a frame that is copied
