@@ -158,26 +158,30 @@ void conversation::advance() {
   } else {
     post_receives();
     post_sends();
+    if (is_asleep_ && !sends_armed_ && sends_matter()) {
+      arm_sends();
+      poll_sends();
+      post_sends();
+    }
   }
   if (engine_.wants_disconnect() || is_down_) end_connection();
   if (followers_ > 0) changed_.notify_all();
 }
 
 void conversation::post_receives() {
+  auto next = engine_.next_receive();
+  if (!next) return;
   std::array<recv_slot, 16> slots;
   std::array<scatter_element, 16> elements;
   std::array<std::size_t, 16> numbers{};
-  for (;;) {
+  while (next) {
     recv_list list(slots);
-    while (!list.full()) {
-      const auto next = engine_.next_receive();
-      if (!next) break;
+    for (; next && !list.full(); next = engine_.next_receive()) {
       const auto index = list.size();
       numbers[index] = *next;
       elements[index] = equipment_.receive_memory.scatter_unchecked(engine_.receive_slot(*next));
       list.push_unchecked(recv_wr{.id = wr_id{*next}, .into = {&elements[index], 1}});
     }
-    if (list.empty()) return;
     if (const auto posted = connection_.qp().post(list); !posted) {
       is_down_ = true;
       if (!cause_) cause_ = posted.error();
@@ -188,9 +192,10 @@ void conversation::post_receives() {
 }
 
 void conversation::post_sends() {
+  auto next = engine_.next_send();
+  if (!next) return;
   std::array<send_slot, 16> slots;
   std::array<std::array<gather_element, 2>, 16> elements;
-  auto next = engine_.next_send();
   while (next) {
     send_list list(slots, connection_.qp().max_inline());
     while (next && !list.full()) {
@@ -263,6 +268,28 @@ bool conversation::spin(lock& held, time_point deadline, Ready ready) {
   return false;
 }
 
+void conversation::arm_receives() {
+  if (!receives_armed_) receives_armed_ = equipment_.recv_cq.req_notify().has_value();
+}
+
+void conversation::arm_sends() {
+  if (!sends_armed_) sends_armed_ = equipment_.send_cq.req_notify().has_value();
+}
+
+// If the connection fails, the receives tell.
+bool conversation::sends_matter() const noexcept {
+  return waiting_for_sends_ > 0 || engine_.wants_to_send();
+}
+
+void conversation::take_completion_events() {
+  while (receives_armed_ || sends_armed_) {
+    const auto event = equipment_.channel.try_get();
+    if (!event || !event->has_value()) return;
+    auto& is_armed = (*event)->queue() == equipment_.recv_cq ? receives_armed_ : sends_armed_;
+    is_armed = false;
+  }
+}
+
 void conversation::sleep(lock& held, time_point deadline) {
   keep_alive();
   auto until = deadline;
@@ -271,47 +298,63 @@ void conversation::sleep(lock& held, time_point deadline) {
   std::array<pollfd, 2> watched{
       pollfd{.fd = equipment_.channel.fd(), .events = POLLIN, .revents = 0},
       pollfd{.fd = connection_.fd(), .events = POLLIN, .revents = 0}};
+  is_asleep_ = true;
   held.unlock();
   // An error is a signal: whoever waits looks again.
-  ::poll(watched.data(), watched.size(), milliseconds_until(until));
+  const int ready = ::poll(watched.data(), watched.size(), milliseconds_until(until));
   held.lock();
-  for (;;) {
-    const auto event = equipment_.channel.try_get();
-    if (!event || !event->has_value()) break;
-  }
-  handle_connection_events();
+  is_asleep_ = false;
+  if (ready <= 0) return;
+  if (watched[0].revents != 0) take_completion_events();
+  if (watched[1].revents != 0) handle_connection_events();
 }
 
 template <class Ready>
-bool conversation::wait(lock& held, timeout patience, Ready ready) {
-  const auto deadline = deadline_of(patience);
+void conversation::lead(lock& held, time_point deadline, Ready ready) {
+  has_leader_ = true;
+  if (!spin(held, deadline, ready)) {
+    arm_receives();
+    if (sends_matter()) arm_sends();
+    progress();
+    if (!ready()) {
+      sleep(held, deadline);
+      progress();
+    }
+  }
+  has_leader_ = false;
+  if (followers_ > 0) changed_.notify_all();
+}
+
+void conversation::follow(lock& held, time_point deadline) {
+  ++followers_;
+  if (deadline == time_point::max()) {
+    changed_.wait(held);
+  } else {
+    changed_.wait_until(held, deadline);
+  }
+  --followers_;
+}
+
+template <class Ready>
+bool conversation::wait(lock& held, awaited what, timeout patience, Ready ready) {
   progress();
-  while (!ready()) {
-    if (stream_clock::now() >= deadline) return false;
-    if (has_leader_) {
-      ++followers_;
-      if (patience) {
-        changed_.wait_until(held, deadline);
-      } else {
-        changed_.wait(held);
-      }
-      --followers_;
+  if (ready()) return true;
+  const auto deadline = deadline_of(patience);
+  const unsigned one = what == awaited::sends ? 1 : 0;
+  waiting_for_sends_ += one;
+  bool in_time = true;
+  while (in_time && !ready()) {
+    in_time = stream_clock::now() < deadline;
+    if (!in_time) break;
+    if (!has_leader_) {
+      lead(held, deadline, ready);
       continue;
     }
-    has_leader_ = true;
-    bool done = spin(held, deadline, ready);
-    if (!done) {
-      (void)equipment_.recv_cq.req_notify();
-      (void)equipment_.send_cq.req_notify();
-      progress();
-      done = ready();
-      if (!done) sleep(held, deadline);
-      progress();
-    }
-    has_leader_ = false;
-    if (followers_ > 0) changed_.notify_all();
+    advance();  // tells a leader that sleeps of the sends
+    if (!ready()) follow(held, deadline);
   }
-  return true;
+  waiting_for_sends_ -= one;
+  return in_time;
 }
 
 void conversation::leave_to_stragglers() {
@@ -334,7 +377,8 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
                                                       timeout patience) {
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
-  if (!wait(held, patience, [this] { return engine_.can_read(); })) return std::nullopt;
+  if (!wait(held, awaited::receives, patience, [this] { return engine_.can_read(); }))
+    return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : into) {
     const auto got = engine_.read(piece);
@@ -350,7 +394,7 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
 
 result<std::span<const std::byte>> conversation::peek(timeout patience) {
   lock held(mutex_);
-  if (!wait(held, patience, [this] { return engine_.can_read(); }))
+  if (!wait(held, awaited::receives, patience, [this] { return engine_.can_read(); }))
     return errno_error("reading from a stream", ETIMEDOUT);
   const auto here = engine_.readable();
   if (here.empty()) {
@@ -370,7 +414,8 @@ result<std::optional<std::size_t>> conversation::write(
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   lock held(mutex_);
   poll_sends();
-  if (!engine_.can_write() && !wait(held, patience, [this] { return engine_.can_write(); }))
+  if (!engine_.can_write() &&
+      !wait(held, awaited::sends, patience, [this] { return engine_.can_write(); }))
     return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : from) {
@@ -394,7 +439,7 @@ result<void> conversation::write_registered(const memory_region& region,
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   bool in_time = true;
   while (!bytes.empty() && in_time) {
-    in_time = wait(held, patience, [this] { return engine_.can_write_in_place(); });
+    in_time = wait(held, awaited::sends, patience, [this] { return engine_.can_write_in_place(); });
     if (!in_time) break;
     const auto taken = engine_.write_in_place(bytes, tag);
     advance();
@@ -409,14 +454,14 @@ result<void> conversation::write_registered(const memory_region& region,
   const auto released = [&] {
     return engine_.released_position() >= end || engine_.failure() || is_down_;
   };
-  if (in_time) in_time = wait(held, patience, released);
+  if (in_time) in_time = wait(held, awaited::sends, patience, released);
   if (!in_time) {
     // The device may still read the memory: the connection has to end before this can return.
     engine_.abort();
     cause_ = errno_error("writing to a stream", ETIMEDOUT,
                          "the peer did not take what is sent from memory of the caller");
     end_connection();
-    (void)wait(held, forever, [this] { return is_down_; });
+    (void)wait(held, awaited::sends, forever, [this] { return is_down_; });
   }
   if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
   return {};
@@ -429,7 +474,8 @@ result<void> conversation::flush(timeout patience) {
     return engine_.released_position() == engine_.written_position() || engine_.failure() ||
            is_down_;
   };
-  if (!wait(held, patience, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
+  if (!wait(held, awaited::sends, patience, arrived))
+    return errno_error("flushing a stream", ETIMEDOUT);
   if (engine_.failure()) return failure_of(*engine_.failure());
   return {};
 }
@@ -455,7 +501,7 @@ result<void> conversation::close(std::chrono::milliseconds deadline) {
     advance();
     return engine_.wants_disconnect() || engine_.failure();
   };
-  const bool in_time = wait(held, deadline, finished);
+  const bool in_time = wait(held, awaited::sends, deadline, finished);
   if (in_time && engine_.failure()) return failure_of(*engine_.failure());
   if (!in_time) {
     held.unlock();
@@ -464,14 +510,15 @@ result<void> conversation::close(std::chrono::milliseconds deadline) {
                        "the peer has not ended its side of the stream",
                        "close both sides, or abort()");
   }
-  (void)wait(held, deadline, [this] { return is_down_; });
+  (void)wait(held, awaited::sends, deadline, [this] { return is_down_; });
   return {};
 }
 
 void conversation::abort() {
   lock held(mutex_);
   engine_.abort();
-  (void)wait(held, patience_of_abort, [this] { return engine_.wants_disconnect() || is_down_; });
+  (void)wait(held, awaited::sends, patience_of_abort,
+             [this] { return engine_.wants_disconnect() || is_down_; });
   end_connection();
 }
 
@@ -480,7 +527,7 @@ void conversation::linger() {
   if (is_down_ || has_disconnected_) return;
   engine_.shutdown_write();
   engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
-  (void)wait(held, options_.linger, [this] {
+  (void)wait(held, awaited::sends, options_.linger, [this] {
     return (engine_.has_sent_fin() && engine_.in_flight() == 0) || engine_.failure() || is_down_;
   });
   end_connection();
