@@ -158,11 +158,6 @@ void conversation::advance() {
   } else {
     post_receives();
     post_sends();
-    if (is_asleep_ && !sends_armed_ && sends_matter()) {
-      arm_sends();
-      poll_sends();
-      post_sends();
-    }
   }
   if (engine_.wants_disconnect() || is_down_) end_connection();
   if (followers_ > 0) changed_.notify_all();
@@ -276,11 +271,6 @@ void conversation::arm_sends() {
   if (!sends_armed_) sends_armed_ = equipment_.send_cq.req_notify().has_value();
 }
 
-// If the connection fails, the receives tell.
-bool conversation::sends_matter() const noexcept {
-  return waiting_for_sends_ > 0 || engine_.wants_to_send();
-}
-
 void conversation::take_completion_events() {
   while (receives_armed_ || sends_armed_) {
     const auto event = equipment_.channel.try_get();
@@ -298,12 +288,10 @@ void conversation::sleep(lock& held, time_point deadline) {
   std::array<pollfd, 2> watched{
       pollfd{.fd = equipment_.channel.fd(), .events = POLLIN, .revents = 0},
       pollfd{.fd = connection_.fd(), .events = POLLIN, .revents = 0}};
-  is_asleep_ = true;
   held.unlock();
   // An error is a signal: whoever waits looks again.
   const int ready = ::poll(watched.data(), watched.size(), milliseconds_until(until));
   held.lock();
-  is_asleep_ = false;
   if (ready <= 0) return;
   if (watched[0].revents != 0) take_completion_events();
   if (watched[1].revents != 0) handle_connection_events();
@@ -314,7 +302,7 @@ void conversation::lead(lock& held, time_point deadline, Ready ready) {
   has_leader_ = true;
   if (!spin(held, deadline, ready)) {
     arm_receives();
-    if (sends_matter()) arm_sends();
+    arm_sends();
     progress();
     if (!ready()) {
       sleep(held, deadline);
@@ -336,25 +324,19 @@ void conversation::follow(lock& held, time_point deadline) {
 }
 
 template <class Ready>
-bool conversation::wait(lock& held, awaited what, timeout patience, Ready ready) {
+bool conversation::wait(lock& held, timeout patience, Ready ready) {
   progress();
   if (ready()) return true;
   const auto deadline = deadline_of(patience);
-  const unsigned one = what == awaited::sends ? 1 : 0;
-  waiting_for_sends_ += one;
-  bool in_time = true;
-  while (in_time && !ready()) {
-    in_time = stream_clock::now() < deadline;
-    if (!in_time) break;
-    if (!has_leader_) {
+  while (!ready()) {
+    if (stream_clock::now() >= deadline) return false;
+    if (has_leader_) {
+      follow(held, deadline);
+    } else {
       lead(held, deadline, ready);
-      continue;
     }
-    advance();  // tells a leader that sleeps of the sends
-    if (!ready()) follow(held, deadline);
   }
-  waiting_for_sends_ -= one;
-  return in_time;
+  return true;
 }
 
 void conversation::leave_to_stragglers() {
@@ -377,8 +359,7 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
                                                       timeout patience) {
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
-  if (!wait(held, awaited::receives, patience, [this] { return engine_.can_read(); }))
-    return std::nullopt;
+  if (!wait(held, patience, [this] { return engine_.can_read(); })) return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : into) {
     const auto got = engine_.read(piece);
@@ -394,7 +375,7 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
 
 result<std::span<const std::byte>> conversation::peek(timeout patience) {
   lock held(mutex_);
-  if (!wait(held, awaited::receives, patience, [this] { return engine_.can_read(); }))
+  if (!wait(held, patience, [this] { return engine_.can_read(); }))
     return errno_error("reading from a stream", ETIMEDOUT);
   const auto here = engine_.readable();
   if (here.empty()) {
@@ -414,8 +395,7 @@ result<std::optional<std::size_t>> conversation::write(
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   lock held(mutex_);
   poll_sends();
-  if (!engine_.can_write() &&
-      !wait(held, awaited::sends, patience, [this] { return engine_.can_write(); }))
+  if (!engine_.can_write() && !wait(held, patience, [this] { return engine_.can_write(); }))
     return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : from) {
@@ -439,7 +419,7 @@ result<void> conversation::write_registered(const memory_region& region,
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   bool in_time = true;
   while (!bytes.empty() && in_time) {
-    in_time = wait(held, awaited::sends, patience, [this] { return engine_.can_write_in_place(); });
+    in_time = wait(held, patience, [this] { return engine_.can_write_in_place(); });
     if (!in_time) break;
     const auto taken = engine_.write_in_place(bytes, tag);
     advance();
@@ -454,14 +434,14 @@ result<void> conversation::write_registered(const memory_region& region,
   const auto released = [&] {
     return engine_.released_position() >= end || engine_.failure() || is_down_;
   };
-  if (in_time) in_time = wait(held, awaited::sends, patience, released);
+  if (in_time) in_time = wait(held, patience, released);
   if (!in_time) {
     // The device may still read the memory: the connection has to end before this can return.
     engine_.abort();
     cause_ = errno_error("writing to a stream", ETIMEDOUT,
                          "the peer did not take what is sent from memory of the caller");
     end_connection();
-    (void)wait(held, awaited::sends, forever, [this] { return is_down_; });
+    (void)wait(held, forever, [this] { return is_down_; });
   }
   if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
   return {};
@@ -474,8 +454,7 @@ result<void> conversation::flush(timeout patience) {
     return engine_.released_position() == engine_.written_position() || engine_.failure() ||
            is_down_;
   };
-  if (!wait(held, awaited::sends, patience, arrived))
-    return errno_error("flushing a stream", ETIMEDOUT);
+  if (!wait(held, patience, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
   if (engine_.failure()) return failure_of(*engine_.failure());
   return {};
 }
@@ -501,7 +480,7 @@ result<void> conversation::close(std::chrono::milliseconds deadline) {
     advance();
     return engine_.wants_disconnect() || engine_.failure();
   };
-  const bool in_time = wait(held, awaited::sends, deadline, finished);
+  const bool in_time = wait(held, deadline, finished);
   if (in_time && engine_.failure()) return failure_of(*engine_.failure());
   if (!in_time) {
     held.unlock();
@@ -510,15 +489,14 @@ result<void> conversation::close(std::chrono::milliseconds deadline) {
                        "the peer has not ended its side of the stream",
                        "close both sides, or abort()");
   }
-  (void)wait(held, awaited::sends, deadline, [this] { return is_down_; });
+  (void)wait(held, deadline, [this] { return is_down_; });
   return {};
 }
 
 void conversation::abort() {
   lock held(mutex_);
   engine_.abort();
-  (void)wait(held, awaited::sends, patience_of_abort,
-             [this] { return engine_.wants_disconnect() || is_down_; });
+  (void)wait(held, patience_of_abort, [this] { return engine_.wants_disconnect() || is_down_; });
   end_connection();
 }
 
@@ -527,7 +505,7 @@ void conversation::linger() {
   if (is_down_ || has_disconnected_) return;
   engine_.shutdown_write();
   engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
-  (void)wait(held, awaited::sends, options_.linger, [this] {
+  (void)wait(held, options_.linger, [this] {
     return (engine_.has_sent_fin() && engine_.in_flight() == 0) || engine_.failure() || is_down_;
   });
   end_connection();

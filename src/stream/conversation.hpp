@@ -8,9 +8,9 @@
 // without the lock. Others wait for the leader, who tells them when something has happened, and
 // hands over when it has got what it wanted.
 //
-// Each event costs several calls into the kernel. So a queue is armed only if it is not already,
-// and that of sends only if somebody waits for them or something could leave after them: a reader
-// is not woken because its own last write has arrived.
+// Each event costs calls into the kernel: a queue is armed only if it is not already, and events
+// are read only as many as there can be. A reader is woken by its own sends, too: to spare it
+// that takes more bookkeeping, and no gain in time could be measured.
 //
 // What a write has left behind (to gather more, or for want of credits) is sent by the next call,
 // whatever it is, or by the straggler service.
@@ -96,11 +96,8 @@ class conversation : public std::enable_shared_from_this<conversation> {
   using lock = std::unique_lock<std::mutex>;
   using time_point = stream_clock::time_point;
 
-  enum class awaited : std::uint8_t { receives, sends };
-
-  /// What can make it ready: receives, or sends as well.
   template <class Ready>
-  [[nodiscard]] bool wait(lock& held, awaited what, timeout patience, Ready ready);
+  [[nodiscard]] bool wait(lock& held, timeout patience, Ready ready);
   template <class Ready>
   void lead(lock& held, time_point deadline, Ready ready);
   void follow(lock& held, time_point deadline);
@@ -109,7 +106,6 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void sleep(lock& held, time_point deadline);
   void arm_receives();
   void arm_sends();
-  [[nodiscard]] bool sends_matter() const noexcept;
   void take_completion_events();
   void leave_to_stragglers();
 
@@ -129,11 +125,9 @@ class conversation : public std::enable_shared_from_this<conversation> {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool has_leader_ = false;
-  bool is_asleep_ = false;       ///< the leader
   bool receives_armed_ = false;  ///< or their event waits in the channel
   bool sends_armed_ = false;
   unsigned followers_ = 0;
-  unsigned waiting_for_sends_ = 0;  ///< leader and followers
 
   const stream_options options_;
   stream_equipment equipment_;  ///< outlives the queue pair, which the connection has

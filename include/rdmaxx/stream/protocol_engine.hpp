@@ -110,10 +110,6 @@ class protocol_engine {
   [[nodiscard]] bool has_unsent() const noexcept {
     return handed_ != written_ || (write_end_ != write_end::open && !fin_handed_);
   }
-  /// Some frame would leave if sends completed, or the peer granted buffers.
-  [[nodiscard]] bool wants_to_send() const noexcept {
-    return has_unsent() || stop_due_ || reset_due_ || is_credit_due();
-  }
   /// The end of what this side writes has reached the peer, behind all the rest.
   [[nodiscard]] bool has_sent_fin() const noexcept { return fin_sent_; }
 
