@@ -1,4 +1,4 @@
-// How the programs for `./bench soft` measure and tell: one line of JSON.
+// How the programs for `./bench soft` and `./bench stream` measure and tell: one line of JSON.
 #pragma once
 
 #include <algorithm>

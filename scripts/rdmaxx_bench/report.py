@@ -61,7 +61,9 @@ def _row(measurement: Measurement) -> tuple[str, ...]:
 
 
 def _number(value: float | None, otherwise: str) -> str:
-    return otherwise if value is None else f"{value:.2f}"
+    if value is None:
+        return otherwise
+    return f"{value:.4f}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
 
 
 def as_json(measurements: list[Measurement]) -> str:

@@ -81,6 +81,12 @@ class Goals(unittest.TestCase):
         for expected in ("1.00", "failed: UCX tcp", "not measured", "it is missing"):
             self.assertIn(expected, printed)
 
+    def test_small_numbers_keep_their_digits(self):
+        benchmark = Benchmark("stream/x", "TCP", "GB/s", NoGoal(), None)
+        printed = report.table([report.Measurement(benchmark, Numbers(0.0093, 0.0), "")])
+        for expected in ("0.0093", "0.00 TCP"):
+            self.assertIn(expected, printed)
+
     def test_what_was_not_measured_is_not_met(self):
         self.assertFalse(report.Measurement(ALL[0], None, "not built").met)
 

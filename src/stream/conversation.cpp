@@ -201,20 +201,19 @@ void conversation::advance() {
 }
 
 void conversation::post_receives() {
+  auto next = engine_.next_receive();
+  if (!next) return;
   std::array<recv_slot, 16> slots;
   std::array<scatter_element, 16> elements;
   std::array<std::size_t, 16> numbers{};
-  for (;;) {
+  while (next) {
     recv_list list(slots);
-    while (!list.full()) {
-      const auto next = engine_.next_receive();
-      if (!next) break;
+    for (; next && !list.full(); next = engine_.next_receive()) {
       const auto index = list.size();
       numbers[index] = *next;
       elements[index] = equipment_.receive_memory.scatter_unchecked(engine_.receive_slot(*next));
       list.push_unchecked(recv_wr{.id = wr_id{*next}, .into = {&elements[index], 1}});
     }
-    if (list.empty()) return;
     if (const auto posted = connection_.qp().post(list); !posted) {
       is_lost(posted.error());
       return;
@@ -224,9 +223,10 @@ void conversation::post_receives() {
 }
 
 void conversation::post_sends() {
+  auto next = engine_.next_send();
+  if (!next) return;
   std::array<send_slot, 16> slots;
   std::array<std::array<gather_element, 2>, 16> elements;
-  auto next = engine_.next_send();
   while (next) {
     send_list list(slots, connection_.qp().max_inline());
     std::uint32_t last = 0;

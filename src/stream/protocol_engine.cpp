@@ -254,10 +254,11 @@ bool protocol_engine::is_credit_due() const noexcept {
   return !peer_fin_ && granted_ - advertised_ >= terms_.own.buffers / 2;
 }
 
-// A slot that still has room waits for more while others are under way, unless somebody needs it.
+// A slot that still has room waits for more while another such one is under way, unless somebody
+// needs it. Behind full ones it does not wait: it is the end of something large.
 bool protocol_engine::may_leave() const noexcept {
   return written_ - handed_ > 1 || !has_open_slot() || flush_ || write_end_ != write_end::open ||
-         handed_ == released_ || is_credit_due();
+         small_ones_end_ <= released_ || is_credit_due();
 }
 
 void protocol_engine::stamp(frame_header header, std::span<std::byte> slot) noexcept {
@@ -281,6 +282,7 @@ std::optional<outgoing_frame> protocol_engine::next_control(frame_kind kind, boo
 std::optional<outgoing_frame> protocol_engine::next_queued() noexcept {
   auto& slot = send_slots_[index_of(handed_)];
   const auto memory = send_memory_at(handed_++);
+  if (slot.in_place.empty() && slot.bytes < copy_capacity_) small_ones_end_ = handed_;
   slot.sequence = next_sequence_;
   const bool is_last = handed_ == written_;
   if (is_last) flush_ = false;

@@ -258,6 +258,7 @@ class protocol_engine {
   std::uint64_t released_ = 0;
   std::uint64_t handed_ = 0;
   std::uint64_t written_ = 0;
+  std::uint64_t small_ones_end_ = 0;  // behind the last slot that was handed out with room left
   std::uint64_t control_released_ = 0;
   std::uint64_t control_handed_ = 0;
   std::uint32_t copy_capacity_;  // payload of a frame that is copied

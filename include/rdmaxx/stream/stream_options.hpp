@@ -15,16 +15,19 @@
 #include <rdmaxx/cm/socket_address.hpp>
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
+#include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/greeting.hpp>
 
 namespace rdmaxx::inline v0 {
 
 struct stream_options {
   /// The receive buffers, and so the most that the peer can have sent and this side not read.
-  stream_protocol::receive_window window{.buffers = 32, .buffer_bytes = 32768};
+  /// 32 KiB and a header: what programs write is often a multiple of that, and fills its frames.
+  stream_protocol::receive_window window{
+      .buffers = 32, .buffer_bytes = 32768 + stream_protocol::frame_header_bytes};
   /// The send buffers, and so the most that write() takes ahead of the peer.
   std::uint32_t send_buffers = 8;
-  std::uint32_t send_buffer_bytes = 32768;
+  std::uint32_t send_buffer_bytes = 32768 + stream_protocol::frame_header_bytes;
   /// Frames up to this size are copied into the send request, as far as the device can.
   std::uint32_t inline_bytes = 220;
 

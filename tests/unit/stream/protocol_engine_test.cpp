@@ -220,6 +220,18 @@ TEST_F(protocol_engine_test, a_full_frame_does_not_wait) {
   EXPECT_TRUE(a.send());
 }
 
+TEST_F(protocol_engine_test, the_end_of_a_large_write_does_not_wait_for_its_beginning) {
+  write_all(a.engine, pattern(payload + 1));
+  EXPECT_TRUE(a.send());
+  EXPECT_TRUE(a.send());
+  write_all(a.engine, "b");
+  EXPECT_FALSE(a.send());
+  EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
+  EXPECT_FALSE(a.send());
+  EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
+  EXPECT_TRUE(a.send());
+}
+
 TEST_F(protocol_engine_test, a_flush_lets_go_what_was_written_and_nothing_later) {
   write_all(a.engine, "a");
   EXPECT_TRUE(a.send());
