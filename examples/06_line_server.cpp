@@ -2,15 +2,19 @@
 //
 //   server$ 06_line_server 0.0.0.0:7471
 //   client$ 06_line_server 10.0.0.7:7471 'set colour blue' 'get colour' 'get size'
+//   client$ 06_line_server 10.0.0.7:7471 -                 (lines from standard input)
 //
 // Whatever reads and writes standard streams works over RDMA like this.
 
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <map>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -50,13 +54,23 @@ int serve(const listener& waiting) {
   }
 }
 
+void say(stream_iostream& server, std::string_view line) {
+  server << line << '\n';  // reading the answer sends it
+  std::string told;
+  if (!std::getline(server, told)) {
+    if (server.failure()) throw rdmaxx::exception(*server.failure());
+    throw std::runtime_error("the server has ended the stream");
+  }
+  fmt::print("{}\n", told);
+  std::fflush(stdout);
+}
+
 int ask(const char* address, std::span<char*> lines) {
   stream_iostream server(stream::connect(address).value());
-  for (const char* line : lines) {
-    server << line << '\n';  // reading the answer sends it
-    std::string told;
-    if (!std::getline(server, told)) throw std::runtime_error("the server has gone");
-    fmt::print("{}\n", told);
+  if (lines.front() == std::string_view("-")) {
+    for (std::string line; std::getline(std::cin, line);) say(server, line);
+  } else {
+    for (const char* line : lines) say(server, line);
   }
   server.stream().shutdown(direction::write);
   server.stream().close().value();

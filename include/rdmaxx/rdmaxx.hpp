@@ -40,6 +40,7 @@
 #include <rdmaxx/verbs/queue_pair.hpp>
 #include <rdmaxx/verbs/remote_address.hpp>
 #include <rdmaxx/verbs/scatter_gather.hpp>
+#include <rdmaxx/verbs/shared_receive_queue.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 #include <rdmaxx/verbs/work_list.hpp>
 #include <rdmaxx/verbs/work_request.hpp>

@@ -178,7 +178,8 @@ result<void> cm_id::create_qp(const cm_qp_config& config) const {
                             .send_cq = send_cq,
                             .recv_cq = recv_cq,
                             .capabilities = config.capabilities,
-                            .signal_all = config.signal_all},
+                            .signal_all = config.signal_all,
+                            .srq = config.srq},
                            {.call = "rdma_create_qp",
                             .make = [&](ibv_qp_init_attr& wishes) -> ibv_qp* {
                               if (rdma_create_qp(native(), pd.native(), &wishes) != 0)
@@ -274,7 +275,8 @@ result<void> cm_id::leave_multicast(const socket_address& group) const {
 }
 
 std::string describe(const cm_qp_config& config) {
-  return fmt::format("{}{}", describe(config.capabilities), config.signal_all ? " signal_all" : "");
+  return fmt::format("{}{}{}", describe(config.capabilities),
+                     config.signal_all ? " signal_all" : "", config.srq ? " with an srq" : "");
 }
 
 std::string describe(const cm_id_options& options) {

@@ -8,6 +8,7 @@
 #include <rdmaxx/core/check.hpp>
 #include <rdmaxx/verbs/completion_queue.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
+#include <rdmaxx/verbs/shared_receive_queue.hpp>
 
 #include "context_block.hpp"
 
@@ -143,6 +144,11 @@ bool async_event::concerns(const queue_pair& qp) const noexcept {
 bool async_event::concerns(const completion_queue& cq) const noexcept {
   return pending_ && subject_of(native_.event_type) == subject::completion_queue &&
          native_.element.cq == cq.native();
+}
+
+bool async_event::concerns(const shared_receive_queue& srq) const noexcept {
+  return pending_ && subject_of(native_.event_type) == subject::other_queue &&
+         native_.element.srq == srq.native();
 }
 
 void async_event::acknowledge() noexcept {

@@ -113,8 +113,11 @@ result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
     return misuse_error("create_qp",
                         "a completion queue belongs to another context than the protection domain");
   }
-  auto* const block =
-      new qp_block({.pd = pd, .send_cq = config.send_cq, .recv_cq = config.recv_cq});
+  if (config.srq && config.srq.pd().context() != ctx) {
+    return misuse_error("create_qp", "the shared receive queue belongs to another context");
+  }
+  auto* const block = new qp_block(
+      {.pd = pd, .send_cq = config.send_cq, .recv_cq = config.recv_cq, .srq = config.srq});
   reference held(block);
 
   const auto& wanted = config.capabilities;
@@ -125,6 +128,7 @@ result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
   wishes.qp_context = block;
   wishes.send_cq = config.send_cq.native();
   wishes.recv_cq = config.recv_cq.native();
+  wishes.srq = config.srq.native();
   wishes.cap = {.max_send_wr = send_slots,
                 .max_recv_wr = recv_slots,
                 .max_send_sge = wanted.max_send_sge,
@@ -192,6 +196,10 @@ const completion_queue& queue_pair::recv_cq() const noexcept {
   return detail::block_of(*this).parents.recv_cq;
 }
 
+const shared_receive_queue& queue_pair::srq() const noexcept {
+  return detail::block_of(*this).parents.srq;
+}
+
 result<qp_attributes> queue_pair::query() const {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr made_with{};
@@ -231,8 +239,8 @@ result<void> queue_pair::to_error() const { return modify({.state = qp_state::er
 result<void> queue_pair::reset() const { return modify({.state = qp_state::reset}); }
 
 std::string describe(const queue_pair_config& config) {
-  return fmt::format("{} {}{}", describe(config.type), describe(config.capabilities),
-                     config.signal_all ? " signal_all" : "");
+  return fmt::format("{} {}{}{}", describe(config.type), describe(config.capabilities),
+                     config.signal_all ? " signal_all" : "", config.srq ? " with an srq" : "");
 }
 
 std::string describe(const queue_pair& qp) {

@@ -43,6 +43,7 @@
 #include <rdmaxx/verbs/protection_domain.hpp>
 #include <rdmaxx/verbs/qp_attributes.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
+#include <rdmaxx/verbs/shared_receive_queue.hpp>
 
 namespace rdmaxx::inline v0 {
 
@@ -56,6 +57,8 @@ struct cm_qp_config {
   qp_capabilities capabilities{};
   /// Every send request is reported, whatever its flags say.
   bool signal_all = false;
+  /// Where its receives come from, instead of a queue of its own; of the same context.
+  shared_receive_queue srq{};
 };
 [[nodiscard]] std::string describe(const cm_qp_config& config);
 

@@ -31,6 +31,7 @@ namespace rdmaxx::inline v0 {
 
 class completion_queue;
 class queue_pair;
+class shared_receive_queue;
 
 enum class async_event_type : std::uint8_t {
   cq_error = IBV_EVENT_CQ_ERR,  ///< a completion queue overflowed
@@ -75,6 +76,7 @@ class [[nodiscard]] async_event {
   [[nodiscard]] std::optional<qpn> queue_pair_number() const noexcept;
   [[nodiscard]] bool concerns(const queue_pair& qp) const noexcept;
   [[nodiscard]] bool concerns(const completion_queue& cq) const noexcept;
+  [[nodiscard]] bool concerns(const shared_receive_queue& srq) const noexcept;
 
   /// Acknowledges now instead of at the end. type() and port() stay; the object may go.
   void acknowledge() noexcept;

@@ -21,9 +21,11 @@
 namespace rdmaxx::inline v0 {
 
 class queue_pair;
+class shared_receive_queue;
 class address_handle;
 class work_completion;
 struct queue_pair_config;
+struct shared_receive_queue_config;
 struct address_vector;
 
 /// How an owned_region gets its buffer.
@@ -60,6 +62,8 @@ class protection_domain : public shared_handle<ibv_pd> {
                                                      access_flags access) const;
 
   [[nodiscard]] result<queue_pair> create_qp(const queue_pair_config& config) const;
+  [[nodiscard]] result<shared_receive_queue> create_srq(
+      const shared_receive_queue_config& config) const;
 
   /// A destination for UD sends.
   [[nodiscard]] result<address_handle> create_ah(const address_vector& destination) const;

@@ -30,6 +30,7 @@
 #include <rdmaxx/verbs/protection_domain.hpp>
 #include <rdmaxx/verbs/qp_attributes.hpp>
 #include <rdmaxx/verbs/qp_endpoint.hpp>
+#include <rdmaxx/verbs/shared_receive_queue.hpp>
 #include <rdmaxx/verbs/work_list.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
@@ -42,6 +43,8 @@ struct queue_pair_config {
   qp_capabilities capabilities{};
   /// Every send request is reported, whatever its flags say.
   bool signal_all = false;
+  /// Where its receives come from, instead of a queue of its own.
+  shared_receive_queue srq{};
 };
 [[nodiscard]] std::string describe(const queue_pair_config& config);
 
@@ -83,6 +86,7 @@ struct queue_pair_parents {
   protection_domain pd{};
   completion_queue send_cq{};
   completion_queue recv_cq{};
+  shared_receive_queue srq{};
 };
 
 class queue_pair : public unique_handle<ibv_qp> {
@@ -101,6 +105,8 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] const protection_domain& pd() const noexcept;
   [[nodiscard]] const completion_queue& send_cq() const noexcept;
   [[nodiscard]] const completion_queue& recv_cq() const noexcept;
+  /// Empty if it has a receive queue of its own.
+  [[nodiscard]] const shared_receive_queue& srq() const noexcept;
 
   // ── connection ──
 

@@ -89,6 +89,7 @@ class work_list {
 
  private:
   friend class queue_pair;
+  friend class shared_receive_queue;
 
   /// Takes the next slot. Each points to its neighbour, so that only the last needs mending before
   /// posting.

@@ -294,6 +294,26 @@ def _neighbour_says_goodbye(hosts: Hosts) -> None:
         _connection_ends(hosts, server_dies=False)
 
 
+def _killed_alone(hosts: Hosts) -> None:
+    """The only process of its host is killed: nobody can say so, and what is sent next fails."""
+    here, there = hosts
+    program = str(presets.directory(PRESET) / "examples/06_line_server")
+
+    def start(name: str, host: Host, *words: str) -> Peer:
+        environment = {"SOFTVERBS_NETDEVS": host.netdev, "SOFTVERBS_REAL": "0"}
+        return Peer(name, [*host.prefix, program, *words], LOGS / f"{name}.log", environment)
+
+    with start("lonely-server", there, f"{there.ipv4}:0") as server:
+        address = server.expect(r"listening on (.+)")[1]
+        with start("lonely-client", here, address, "-") as client:
+            client.ask("set colour blue", "ok")
+            server.kill()
+            client.tell("get colour")
+            client.expect(r"\(nothing more\)")
+            if "retry_exceeded" not in client.complaints:
+                raise Failure(f"it ended otherwise:\n{client.complaints}")
+
+
 def _port_goes_down(hosts: Hosts) -> None:
     """The test that other devices pass in the testbed, with an interface that may be taken down here, too."""
     host = hosts[0]
@@ -417,6 +437,7 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
             if not connection.client.startswith("ib_")
         },
         "a killed peer on another host: a neighbour says goodbye": lambda: _neighbour_says_goodbye(hosts),
+        "a killed peer on another host: nobody is left to say so": lambda: _killed_alone(hosts),
         **{
             f"one host by its real address: {connection.name}": functools.partial(
                 _connected, (hosts[0], hosts[0]), connection

@@ -1,0 +1,58 @@
+#pragma once
+
+// shared_receive_queue: receives that several queue pairs draw from, in the order of their need.
+//
+//   auto srq = pd.create_srq({.capacity = 256}).value();
+//   auto qp = pd.create_qp({.send_cq = cq, .recv_cq = cq, .srq = srq}).value();
+//   srq.post(recv_wr{.id = wr_id{1}, .into = {{mr.scatter(buffer)}}}).value();
+//   srq.set_limit(32).value();      // one event srq_limit_reached when fewer are left
+//
+// A completion tells which queue pair has used the receive.
+//
+// Lifetime: copies share one queue; it keeps its domain alive, and queue pairs keep it alive.
+// Receives that no queue pair has taken are not flushed when one fails: they stay for the others,
+// and end with the queue. Threads: all members, any thread.
+
+#include <cstdint>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include <rdmaxx/core/handle.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/protection_domain.hpp>
+#include <rdmaxx/verbs/work_list.hpp>
+#include <rdmaxx/verbs/work_request.hpp>
+
+namespace rdmaxx::inline v0 {
+
+struct shared_receive_queue_config {
+  std::uint32_t capacity = 64;  ///< receives that can wait
+  std::uint32_t max_sge = 1;    ///< elements of each
+};
+[[nodiscard]] std::string describe(const shared_receive_queue_config& config);
+
+class shared_receive_queue : public shared_handle<ibv_srq> {
+ public:
+  shared_receive_queue() noexcept = default;
+
+  [[nodiscard]] const protection_domain& pd() const noexcept;
+  /// What the device granted; at least what was asked for.
+  [[nodiscard]] std::uint32_t capacity() const noexcept;
+
+  [[nodiscard]] result<void> post(const recv_wr& request) const;
+  /// All, or the error tells the position of the first that was not posted.
+  [[nodiscard]] result<void> post(const recv_list& list) const;
+
+  /// Raises srq_limit_reached once, when fewer receives than this are left.
+  [[nodiscard]] result<void> set_limit(std::uint32_t receives) const;
+  /// 0 if it is not set, or the event has been raised.
+  [[nodiscard]] result<std::uint32_t> limit() const;
+
+ private:
+  friend struct detail::handle_access;
+  using shared_handle::shared_handle;
+};
+[[nodiscard]] std::string describe(const shared_receive_queue& srq);
+
+}  // namespace rdmaxx::inline v0

@@ -1,0 +1,110 @@
+#include <rdmaxx/verbs/shared_receive_queue.hpp>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/core/check.hpp>
+
+#include "srq_block.hpp"
+
+namespace rdmaxx::inline v0 {
+
+namespace {
+
+error creation_failed(int errno_value, const shared_receive_queue_config& config,
+                      const context& ctx) {
+  const auto& limits = detail::block_of(ctx).limits;
+  std::string hint;
+  if (limits.max_srq == 0) {
+    hint = fmt::format("{} has no shared receive queues", ctx.device_name());
+  } else if (config.capacity == 0 || config.capacity > limits.max_srq_wr) {
+    hint = fmt::format("capacities from 1 to {} are possible", limits.max_srq_wr);
+  } else if (config.max_sge > limits.max_srq_sge) {
+    hint = fmt::format("ask for max_sge of at most {}", limits.max_srq_sge);
+  }
+  return errno_error("ibv_create_srq", errno_value,
+                     fmt::format("{} on {}", describe(config), ctx.device_name()), hint);
+}
+
+error post_failed(int rc, const recv_wr& request) {
+  const int errno_value = errno_of(rc);
+  return errno_error(
+      "ibv_post_srq_recv", errno_value, describe(request),
+      errno_value == ENOMEM ? "the queue is full: make it larger, or post later" : "");
+}
+
+}  // namespace
+
+std::string describe(const shared_receive_queue_config& config) {
+  return fmt::format("capacity {} max_sge {}", config.capacity, config.max_sge);
+}
+
+result<shared_receive_queue> protection_domain::create_srq(
+    const shared_receive_queue_config& config) const {
+  auto* const block = new detail::srq_block(*this);
+  detail::reference held(block);
+  ibv_srq_init_attr wishes{};
+  wishes.srq_context = block;
+  wishes.attr = {.max_wr = config.capacity, .max_sge = config.max_sge, .srq_limit = 0};
+  block->native = ibv_create_srq(native(), &wishes);
+  if (block->native == nullptr) return creation_failed(errno, config, context());
+  block->capacity = wishes.attr.max_wr;
+  detail::block_of(context()).objects.add(block->native, *block);
+  return detail::handle_access::make<shared_receive_queue>(block->native, std::move(held));
+}
+
+const protection_domain& shared_receive_queue::pd() const noexcept {
+  return detail::block_of(*this).pd;
+}
+
+std::uint32_t shared_receive_queue::capacity() const noexcept {
+  return detail::block_of(*this).capacity;
+}
+
+result<void> shared_receive_queue::post(const recv_wr& request) const {
+  ibv_recv_wr wr{};
+  detail::fill(wr, request);
+  ibv_recv_wr* refused = nullptr;
+  const int rc = ibv_post_srq_recv(native(), &wr, &refused);
+  if (rc == 0) [[likely]]
+    return {};
+  return post_failed(rc, request);
+}
+
+result<void> shared_receive_queue::post(const recv_list& list) const {
+  if (list.empty()) return {};
+  ibv_recv_wr* refused = nullptr;
+  const int rc = ibv_post_srq_recv(native(), list.chain(), &refused);
+  list.unchain();
+  if (rc == 0) [[likely]]
+    return {};
+  // The slots of a list are an array.
+  const auto position = refused != nullptr ? static_cast<std::size_t>(refused - list.first()) : 0;
+  const std::error_code code(errno_of(rc), std::generic_category());
+  return error({.operation = "ibv_post_srq_recv",
+                .code = code,
+                .category = category_of(code),
+                .problem = fmt::format("request {} of {}", position, list.size()),
+                .first_not_posted = position});
+}
+
+result<void> shared_receive_queue::set_limit(std::uint32_t receives) const {
+  ibv_srq_attr wanted{.max_wr = 0, .max_sge = 0, .srq_limit = receives};
+  return check(ibv_modify_srq(native(), &wanted, IBV_SRQ_LIMIT), "ibv_modify_srq");
+}
+
+result<std::uint32_t> shared_receive_queue::limit() const {
+  ibv_srq_attr now{};
+  RDMAXX_TRY(check(ibv_query_srq(native(), &now), "ibv_query_srq"));
+  return now.srq_limit;
+}
+
+std::string describe(const shared_receive_queue& srq) {
+  if (!srq) return "shared_receive_queue (empty)";
+  return fmt::format("shared_receive_queue of {} on {}", srq.capacity(),
+                     srq.pd().context().device_name());
+}
+
+}  // namespace rdmaxx::inline v0
