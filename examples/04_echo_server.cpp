@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,26 +32,31 @@ result<void> echo(stream peer) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "usage: 04_echo_server ADDRESS:PORT   (port 0 takes any free one)\n");
+  if (argc != 2 && argc != 3) {
+    fmt::print(stderr,
+               "usage: 04_echo_server ADDRESS:PORT [STREAMS]   (port 0 takes any free one)\n"
+               "Ends after so many streams, if that is given.\n");
     return 2;
   }
   try {
     const auto waiting = listener::bind(argv[1]).value();
     fmt::print("listening on {}\n", waiting.local_addr());
     std::fflush(stdout);
-    for (;;) {
+    const unsigned long last = argc == 3 ? std::stoul(argv[2]) : 0;
+    std::vector<std::jthread> serving;
+    while (last == 0 || serving.size() < last) {
       auto accepted = waiting.accept();
       if (!accepted) {
         fmt::print(stderr, "{}\n", accepted.error());
         if (accepted.error().category() == error_category::peer) continue;
         return 1;
       }
-      std::thread([peer = *std::move(accepted)]() mutable {
+      serving.emplace_back([peer = *std::move(accepted)]() mutable {
         if (const auto done = echo(std::move(peer)); !done)
           fmt::print(stderr, "{}\n", done.error());
-      }).detach();
+      });
     }
+    return 0;
   } catch (const std::exception& failure) {
     fmt::print(stderr, "04_echo_server: {}\n", failure.what());
     return 1;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
     std::string answer(words.size(), '\0');
     server.read_exactly(std::as_writable_bytes(std::span(answer))).value();
     server.close().value();
+    if (answer != words) throw std::runtime_error("something else came back");
     fmt::print("{}\n", answer);
     return 0;
   } catch (const std::exception& failure) {

@@ -12,6 +12,7 @@ from rdmaxx_test.two_sides import GROUP, UDADDY_PORT
 
 FIRST_PORT = 20000
 NOBODYS_PORT = 19999
+STREAMED = 100_000  # bytes; a word on a command line cannot have many more
 
 
 class Side(enum.Enum):
@@ -126,6 +127,19 @@ def _udaddy(options: str, *, ipv6: bool = False) -> Program:
     )
 
 
+def _stream(*, ipv6: bool = False) -> Program:
+    """The library's own streams, by its examples: the client checks what comes back."""
+    programs = "build/dev/examples"
+    place = "[{address}]:{port}" if ipv6 else "{address}:{port}"
+    return Program(
+        f"a stream of 2 × {STREAMED} bytes{' over IPv6' if ipv6 else ''}",
+        f"{programs}/04_echo_server {place} 1",
+        f"{programs}/05_echo_client {place} {'x' * STREAMED}",
+        Meeting.LISTENER,
+        ipv6=ipv6,
+    )
+
+
 def _without_gso(program: Program) -> Program:
     return replace(program, name=f"{program.name} without GSO", settings={"SOFTVERBS_GSO": "0"})
 
@@ -144,6 +158,8 @@ CONNECTING = [
     _udaddy("-c 5", ipv6=True),
     Program("rdma_client", "rdma_server -p {port}", "rdma_client -s {address} -p {port}", Meeting.LISTENER),
     Program("mckey", f"mckey -b {{own}} -m {GROUP}", f"mckey -b {{own}} -m {GROUP} -s", Meeting.MULTICAST),
+    _stream(),
+    _stream(ipv6=True),
     _refused(),
     _refused(ipv6=True),
 ]
@@ -172,6 +188,7 @@ SMALL_PACKETS = [
 ]
 
 UNDER_LOSS = [
+    _stream(),
     _rping("-V -C 10 -S 60000"),
     _pingpong(f"ibv_rc_pingpong -c {PINGS}"),
     # A loss is noticed after the timeout of the queue pair, 67 ms with 14.

@@ -68,8 +68,8 @@ class straggler_service {
         continue;
       }
       const auto next = std::ranges::min_element(entries_, {}, &entry::due);
-      if (next->due > stream_clock::now()) {
-        changed_.wait_until(lock, next->due);
+      if (const auto due = next->due; due > stream_clock::now()) {
+        changed_.wait_until(lock, due);  // a copy: entries may move meanwhile
         continue;
       }
       auto current = std::move(*next);

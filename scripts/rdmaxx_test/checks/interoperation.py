@@ -31,7 +31,7 @@ def _run(names: list[str]) -> Iterable[Finding]:
     if not names:
         return
     try:
-        presets.build(PRESET, "softverbs")
+        presets.build(PRESET, "softverbs", "examples")
     except presets.BuildFailure as failure:
         yield Finding("build", failure.output)
         return
