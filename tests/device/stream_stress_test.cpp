@@ -259,6 +259,17 @@ TEST(stream_stress, a_connection_that_breaks_is_told_with_its_cause) {
   EXPECT_EQ(failed.error().code(), make_error_code(wc_status::retry_exceeded)) << failed.error();
 }
 
+TEST(stream_stress, keep_alive_finds_a_peer_that_does_not_answer) {
+  RDMAXX_NEEDS(capability::faults);
+  // 4 ms for an answer, eight times.
+  stream_pair pair({.keep_alive = 20ms, .id = {.ack_timeout = 10}});
+  const auto plan = faults::inject({faults::lose().on(pair.client.native().qp.number())}).value();
+  std::array<std::byte, 1> one{};
+  const auto failed = pair.client.read(one);  // nobody writes, and there is no timeout
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code(), make_error_code(wc_status::retry_exceeded)) << failed.error();
+}
+
 TEST(stream_stress, an_idle_stream_costs_nothing) {
   stream_pair pair;
   const auto cpu_time = [] {
