@@ -327,9 +327,9 @@ TEST(streams, halves_work_in_two_threads) {
 TEST(streams, an_abort_wakes_a_half_that_waits) {
   stream_pair pair;
   auto [reads, writes] = std::move(pair.client).into_split();
-  auto waiting = std::async(std::launch::async, [&reads = reads] {
+  auto waiting = std::async(std::launch::async, [&half = reads] {
     std::array<std::byte, 1> one{};
-    return reads.read(one);
+    return half.read(one);
   });
   writes.abort();
   EXPECT_FALSE(waiting.get().has_value());
