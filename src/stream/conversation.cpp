@@ -264,9 +264,11 @@ void conversation::end_connection() {
 
 void conversation::handle_connection_events() {
   for (;;) {
-    const auto event = connection_.id().channel().try_get_event();
-    if (!event || !event->has_value()) return;
-    const auto type = (*event)->type();
+    const auto fetched = connection_.id().channel().try_get_event();
+    if (!fetched) return;
+    const auto& event = *fetched;
+    if (!event) return;
+    const auto type = event->type();
     // The answer to the peer; it also flushes the queues, which is how everybody here learns of it.
     if (type == cm_event_type::disconnected && !has_disconnected_) peer_has_disconnected_ = true;
     if (type == cm_event_type::device_removal)
@@ -493,10 +495,10 @@ result<void> conversation::flush(time_point deadline) {
            is_down_;
   };
   if (!wait(held, deadline, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
-  if (engine_.failure()) return failure_of(*engine_.failure());
+  if (const auto& failure = engine_.failure()) return failure_of(*failure);
   // A peer that has stopped reading has not got everything.
   const auto state = engine_.check_write();
-  if (!state && state.error().category() == error_category::peer) return state;
+  if (!state && state.error().category() == error_category::peer) return state.error();
   return {};
 }
 
@@ -522,7 +524,7 @@ result<void> conversation::close(time_point deadline) {
     return engine_.wants_disconnect() || engine_.failure();
   };
   const bool in_time = wait(held, deadline, finished);
-  if (in_time && engine_.failure()) return failure_of(*engine_.failure());
+  if (const auto& failure = engine_.failure(); in_time && failure) return failure_of(*failure);
   if (!in_time) {
     engine_.abort();
     tell_of_abort(held);

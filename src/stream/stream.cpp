@@ -99,15 +99,16 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
   const auto wanted = total(into);
   std::vector pieces(into.begin(), into.end());
   for (std::size_t done = 0; done < wanted;) {
-    const auto count = (*shared_)->read(pieces, deadline);
-    if (!count) return incomplete(count.error(), done, wanted);
-    if (!count->has_value()) return incomplete(timed_out("reading from a stream"), done, wanted);
-    if (**count == 0) {
+    const auto outcome = (*shared_)->read(pieces, deadline);
+    if (!outcome) return incomplete(outcome.error(), done, wanted);
+    const auto& count = *outcome;
+    if (!count) return incomplete(timed_out("reading from a stream"), done, wanted);
+    if (*count == 0) {
       return errno_error("reading from a stream", ENODATA,
                          fmt::format("the stream ended after {} of {} bytes", done, wanted));
     }
-    done += **count;
-    drop_front(pieces, **count);
+    done += *count;
+    drop_front(pieces, *count);
   }
   return {};
 }
@@ -138,11 +139,12 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
   const auto wanted = total(from);
   std::vector pieces(from.begin(), from.end());
   for (std::size_t done = 0; done < wanted;) {
-    const auto count = (*shared_)->write(pieces, deadline);
-    if (!count) return incomplete(count.error(), done, wanted);
-    if (!count->has_value()) return incomplete(timed_out("writing to a stream"), done, wanted);
-    done += **count;
-    drop_front(pieces, **count);
+    const auto outcome = (*shared_)->write(pieces, deadline);
+    if (!outcome) return incomplete(outcome.error(), done, wanted);
+    const auto& count = *outcome;
+    if (!count) return incomplete(timed_out("writing to a stream"), done, wanted);
+    done += *count;
+    drop_front(pieces, *count);
   }
   return {};
 }
