@@ -697,7 +697,7 @@ time_point station::run_timers() {
   }
 }
 
-void station::run_timer(const timer& due) {
+void station::run_timer(const timer& due) const {
   if (due.function) {
     due.function();
     return;

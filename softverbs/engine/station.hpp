@@ -199,7 +199,7 @@ class station final : public std::enable_shared_from_this<station>, private time
   void wake() const;
   /// Runs what is due; tells when the next one is.
   [[nodiscard]] time_point run_timers();
-  void run_timer(const timer& due);
+  void run_timer(const timer& due) const;
   void add_timer(timer added);
   void end_outage(fault_rule::action what);
   void thaw();
