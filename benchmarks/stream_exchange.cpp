@@ -238,9 +238,10 @@ int usage() {
 int main(int count, char** values) {
   const std::vector<std::string_view> words(values, values + count);
   if (words.size() != 6) return usage();
-  const options wanted{.what = words[2] == "latency"     ? operation::latency
-                               : words[2] == "bandwidth" ? operation::bandwidth
-                                                         : operation::idle,
+  auto what = operation::idle;
+  if (words[2] == "latency") what = operation::latency;
+  if (words[2] == "bandwidth") what = operation::bandwidth;
+  const options wanted{.what = what,
                        .bytes = std::strtoul(values[3], nullptr, 10),
                        .messages = static_cast<int>(std::strtol(values[4], nullptr, 10)),
                        .address = values[5]};

@@ -50,7 +50,7 @@ int serve(const listener& waiting) {
     stream_iostream client(*std::move(accepted));
     for (std::string line; std::getline(client, line);)
       client << answer(store, line) << '\n' << std::flush;
-    if (client.failure()) fmt::print(stderr, "{}\n", *client.failure());
+    if (const auto& failure = client.failure()) fmt::print(stderr, "{}\n", *failure);
   }
 }
 
@@ -58,7 +58,7 @@ void say(stream_iostream& server, std::string_view line) {
   server << line << '\n';  // reading the answer sends it
   std::string told;
   if (!std::getline(server, told)) {
-    if (server.failure()) throw rdmaxx::exception(*server.failure());
+    if (const auto& failure = server.failure()) throw rdmaxx::exception(*failure);
     throw std::runtime_error("the server has ended the stream");
   }
   fmt::print("{}\n", told);
