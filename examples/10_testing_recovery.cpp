@@ -73,7 +73,7 @@ class journal {
     replica_.qp.connect(own, options).value();
   }
 
-  work_completion next_completion() {
+  work_completion next_completion() const {
     std::array<work_completion, 1> one;
     for (;;) {
       for (const auto& completion : own_.cq.poll(one).value()) return completion;
