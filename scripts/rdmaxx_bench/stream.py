@@ -30,8 +30,8 @@ SIZES = {"64B": 64, "1KiB": 1 << 10, "4KiB": 4 << 10, "64KiB": 64 << 10, "1MiB":
 MESSAGES = {  # of one sample: below a second on an idle machine
     ("processes", "latency"): {"64B": 4_000, "1KiB": 4_000, "4KiB": 4_000, "64KiB": 1_000, "1MiB": 100},
     ("processes", "bandwidth"): {"64B": 100_000, "1KiB": 50_000, "4KiB": 20_000, "64KiB": 3_000, "1MiB": 200},
-    ("guest", "latency"): {"64B": 300, "1KiB": 300, "4KiB": 200, "64KiB": 60, "1MiB": 6},
-    ("guest", "bandwidth"): {"64B": 5_000, "1KiB": 2_000, "4KiB": 1_000, "64KiB": 150, "1MiB": 15},
+    ("guest", "latency"): {"64B": 300, "1KiB": 300, "4KiB": 200, "64KiB": 60, "1MiB": 12},
+    ("guest", "bandwidth"): {"64B": 5_000, "1KiB": 2_000, "4KiB": 1_000, "64KiB": 150, "1MiB": 30},
 }
 STATISTICS = {"latency": "median", "bandwidth": "bandwidth", "idle": "processor"}
 UNITS = {"latency": "µs median", "bandwidth": "GB/s", "idle": "ms/s"}

@@ -227,6 +227,7 @@ void conversation::post_sends() {
   if (!next) return;
   std::array<send_slot, 16> slots;
   std::array<std::array<gather_element, 2>, 16> elements;
+  std::uint32_t untold = 0;
   while (next) {
     send_list list(slots, connection_.qp().max_inline());
     std::uint32_t last = 0;
@@ -241,12 +242,15 @@ void conversation::post_sends() {
         parts[count++] = region->gather_unchecked(frame.in_place);
       }
       next = engine_.next_send();
-      // The last one of a batch tells of all.
+      // The last one of a batch tells of all before it. So does one in the middle: half of the
+      // slots are filled again while the device is busy with the other half.
       const bool is_last = !next || list.size() + 1 == list.capacity();
+      const bool tells = is_last || ++untold == options_.send_buffers / 2;
+      if (tells) untold = 0;
       list.push_unchecked(send_wr{.id = wr_id{frame.sequence},
                                   .from = {parts.data(), count},
-                                  .flags = is_last ? send_flag::signaled | send_flag::inline_if_fits
-                                                   : send_flags(send_flag::inline_if_fits)});
+                                  .flags = tells ? send_flag::signaled | send_flag::inline_if_fits
+                                                 : send_flags(send_flag::inline_if_fits)});
     }
     if (const auto posted = connection_.qp().post(list); !posted) {
       is_lost(posted.error());
@@ -322,37 +326,50 @@ void conversation::sleep(lock& held, time_point deadline) {
   ::poll(watched.data(), watched.size(), milliseconds_until(until));
   held.lock();
   drain_events();
+  if (watched[1].revents != 0) handle_connection_events();
 }
 
 void conversation::drain_events() {
-  for (;;) {
-    const auto event = equipment_.channel.try_get();
-    if (!event) is_lost(event.error());
-    if (!event || !event->has_value()) break;
+  while (receives_are_armed_ || sends_are_armed_) {  // each queue that is armed raises one event
+    const auto fetched = equipment_.channel.try_get();
+    if (!fetched) is_lost(fetched.error());
+    if (!fetched || !fetched->has_value()) return;
+    const bool is_receive = (*fetched)->queue().native() == equipment_.recv_cq.native();
+    (is_receive ? receives_are_armed_ : sends_are_armed_) = false;
   }
-  handle_connection_events();
 }
 
-void conversation::arm() {
-  for (const auto* each : {&equipment_.recv_cq, &equipment_.send_cq}) {
-    if (const auto armed = each->req_notify(); !armed) is_lost(armed.error());
-  }
+void conversation::arm_receives() {
+  if (std::exchange(receives_are_armed_, true)) return;
+  if (const auto armed = equipment_.recv_cq.req_notify(); !armed) is_lost(armed.error());
+}
+
+bool conversation::arm_sends() {
+  if (std::exchange(sends_are_armed_, true)) return false;
+  if (const auto armed = equipment_.send_cq.req_notify(); !armed) is_lost(armed.error());
+  return true;
 }
 
 template <class Ready>
-bool conversation::wait(lock& held, time_point deadline, Ready ready) {
+bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited what) {
   progress();
   while (!ready()) {
     if (stream_clock::now() >= deadline) {
       if (leaders_ > 0) return false;
       // Whoever does not wait may watch the descriptors instead: they tell of what comes next.
       drain_events();
-      arm();
+      handle_connection_events();
+      arm_receives();
+      (void)arm_sends();
       progress();
       return ready();
     }
     if (leaders_ > 0) {
       const counted waiting(followers_);
+      if (what == awaited::anything && arm_sends()) {  // a leader who reads may sleep without
+        progress();
+        continue;
+      }
       if (deadline == time_point::max()) {
         changed_.wait(held);
       } else {
@@ -360,23 +377,25 @@ bool conversation::wait(lock& held, time_point deadline, Ready ready) {
       }
       continue;
     }
-    lead(held, deadline, ready);
+    lead(held, deadline, ready, what);
     if (followers_ > 0) changed_.notify_all();
   }
   return true;
 }
 
 template <class Ready>
-void conversation::lead(lock& held, time_point deadline, Ready ready) {
+void conversation::lead(lock& held, time_point deadline, Ready ready, awaited what) {
   const counted leading(leaders_);
   if (spin(held, deadline, ready)) return;
-  arm();
+  arm_receives();
+  if (what == awaited::anything || followers_ > 0 || engine_.has_unsent()) (void)arm_sends();
   progress();
   if (!ready()) sleep(held, deadline);
   progress();
 }
 
 void conversation::leave_to_stragglers() {
+  if (leaders_ > 0 && engine_.has_unsent() && arm_sends()) progress();  // the leader goes on
   if (!engine_.has_unsent() || is_pushed_) return;
   is_pushed_ = push_later(shared_from_this(), options_.gather);
 }
@@ -396,7 +415,8 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
                                                       time_point deadline) {
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
-  if (!engine_.can_read() && !wait(held, deadline, [this] { return engine_.can_read(); }))
+  if (!engine_.can_read() &&
+      !wait(held, deadline, [this] { return engine_.can_read(); }, awaited::arrival))
     return std::nullopt;
   std::size_t count = 0;
   for (const auto& piece : into) {
@@ -413,7 +433,7 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
 
 result<std::span<const std::byte>> conversation::peek(time_point deadline) {
   lock held(mutex_);
-  if (!wait(held, deadline, [this] { return engine_.can_read(); }))
+  if (!wait(held, deadline, [this] { return engine_.can_read(); }, awaited::arrival))
     return errno_error("reading from a stream", ETIMEDOUT);
   const auto here = engine_.readable();
   if (here.empty()) {
@@ -429,25 +449,40 @@ void conversation::consume(std::size_t bytes) {
 }
 
 result<std::optional<std::size_t>> conversation::write(
-    std::span<const std::span<const std::byte>> from, time_point deadline) {
+    std::span<const std::span<const std::byte>> from, time_point deadline, bool until_all) {
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   lock held(mutex_);
   poll_sends();
-  if (!engine_.can_write() && !wait(held, deadline, [this] { return engine_.can_write(); }))
+  if (!engine_.can_write() && !wait(held, deadline, [this] { return engine_.can_write(); })) {
+    leave_to_stragglers();
     return std::nullopt;
+  }
   std::size_t count = 0;
-  for (const auto& piece : from) {
-    const auto taken = engine_.write(piece);
+  bool is_all = true;
+  for (auto piece = from.begin(); piece != from.end() && is_all; ++piece) {
+    const auto taken = copy(*piece);
     count += taken;
-    if (taken < piece.size()) break;
+    is_all = taken == piece->size();
   }
   if (options_.gather.count() == 0) engine_.flush();
   advance();
   if (count == 0) {
     if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
   }
-  leave_to_stragglers();
+  if (is_all || !until_all) leave_to_stragglers();
   return count;
+}
+
+// The device sends the first half while the second one is filled.
+std::size_t conversation::copy(std::span<const std::byte> bytes) {
+  const auto half = engine_.frame_capacity() * (options_.send_buffers / 2);
+  for (auto rest = bytes;;) {
+    const auto part = rest.first(std::min<std::size_t>(rest.size(), half));
+    const auto taken = engine_.write(part);
+    rest = rest.subspan(taken);
+    if (rest.empty() || taken < part.size()) return bytes.size() - rest.size();
+    advance();
+  }
 }
 
 result<void> conversation::write_registered(const memory_region& region,

@@ -5,8 +5,9 @@
 // All functions may be called from any thread; one lock guards everything. Whoever has to wait
 // becomes the leader if there is none: it polls for a while, then arms the completion queues, looks
 // once more (what completed before they were armed raises no event), and sleeps on their channel
-// without the lock. Others wait for the leader, who tells them when something has happened, and
-// hands over when it has got what it wanted.
+// without the lock. The sends are armed only while somebody waits for them. Others wait for the
+// leader, who tells them when something has happened, and hands over when it has got what it
+// wanted.
 //
 // What a write has left behind (to gather more, or for want of credits) is sent by the next call,
 // whatever it is, or by the straggler service.
@@ -63,8 +64,10 @@ class conversation : public std::enable_shared_from_this<conversation> {
   /// wait.
   [[nodiscard]] result<std::optional<std::size_t>> read(std::span<const std::span<std::byte>> into,
                                                         time_point deadline);
+  /// `until_all`: the caller comes back as long as something is left, so that what is held back
+  /// meanwhile needs nobody else.
   [[nodiscard]] result<std::optional<std::size_t>> write(
-      std::span<const std::span<const std::byte>> from, time_point deadline);
+      std::span<const std::span<const std::byte>> from, time_point deadline, bool until_all);
   /// All of it, without a copy. The device is done with the memory when it returns.
   [[nodiscard]] result<void> write_registered(const memory_region& region,
                                               std::span<const std::byte> bytes,
@@ -94,15 +97,20 @@ class conversation : public std::enable_shared_from_this<conversation> {
  private:
   using lock = std::unique_lock<std::mutex>;
 
+  /// Those who only wait for the peer are not woken by their own sends.
+  enum class awaited : std::uint8_t { arrival, anything };
+
   template <class Ready>
-  [[nodiscard]] bool wait(lock& held, time_point deadline, Ready ready);
+  [[nodiscard]] bool wait(lock& held, time_point deadline, Ready ready,
+                          awaited what = awaited::anything);
   template <class Ready>
   [[nodiscard]] bool spin(lock& held, time_point deadline, Ready ready);
   template <class Ready>
-  void lead(lock& held, time_point deadline, Ready ready);
+  void lead(lock& held, time_point deadline, Ready ready, awaited what);
   void sleep(lock& held, time_point deadline);
   void tell_of_abort(lock& held);
   void leave_to_stragglers();
+  [[nodiscard]] std::size_t copy(std::span<const std::byte> bytes);
 
   /// Handles what has completed, then does what the engine wants.
   void progress();
@@ -114,7 +122,9 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void end_connection();
   void handle_connection_events();
   void drain_events();
-  void arm();
+  void arm_receives();
+  /// False if they were armed before: no need to look once more.
+  [[nodiscard]] bool arm_sends();
   void is_lost(const error& why);
   void keep_alive();
   void went_down(const work_completion& completion);
@@ -136,6 +146,8 @@ class conversation : public std::enable_shared_from_this<conversation> {
   bool is_down_ = false;
   bool has_disconnected_ = false;
   bool peer_has_disconnected_ = false;
+  bool receives_are_armed_ = false;  ///< an event is due, or waits in the channel
+  bool sends_are_armed_ = false;
   bool is_pushed_ = false;  ///< the straggler service knows
   bool keep_alive_under_way_ = false;
   time_point last_sign_of_life_ = stream_clock::now();

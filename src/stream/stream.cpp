@@ -125,13 +125,13 @@ stream_writer::stream_writer(std::shared_ptr<detail::conversation_handle> shared
     : shared_(std::move(shared)), write_timeout_((*shared_)->options().write_timeout) {}
 
 result<std::size_t> stream_writer::write(std::span<const std::span<const std::byte>> from) {
-  RDMAXX_TRY(const auto count, (*shared_)->write(from, deadline_of(write_timeout_)));
+  RDMAXX_TRY(const auto count, (*shared_)->write(from, deadline_of(write_timeout_), false));
   if (!count) return timed_out("writing to a stream");
   return *count;
 }
 
 result<std::optional<std::size_t>> stream_writer::try_write(std::span<const std::byte> from) {
-  return (*shared_)->write(std::span(&from, 1), time_point::min());
+  return (*shared_)->write(std::span(&from, 1), time_point::min(), false);
 }
 
 result<void> stream_writer::write_all(std::span<const std::span<const std::byte>> from) {
@@ -139,7 +139,7 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
   const auto wanted = total(from);
   std::vector pieces(from.begin(), from.end());
   for (std::size_t done = 0; done < wanted;) {
-    const auto outcome = (*shared_)->write(pieces, deadline);
+    const auto outcome = (*shared_)->write(pieces, deadline, true);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
     if (!count) return incomplete(timed_out("writing to a stream"), done, wanted);

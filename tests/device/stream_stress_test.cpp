@@ -245,6 +245,27 @@ TEST(stream_stress, a_bad_network_costs_time_but_no_bytes) {
   EXPECT_GT(plan.hits(0), 0U);
 }
 
+TEST(stream_stress, a_half_is_told_of_what_it_has_sent_while_the_other_one_sleeps) {
+  RDMAXX_NEEDS(capability::faults);
+  stream_pair pair(
+      {.spin = 0us, .gather = 0us, .read_timeout = patience, .write_timeout = patience});
+  auto [reads, writes] = std::move(pair.client).into_split();
+  auto waiting = std::async(std::launch::async, [&half = reads] {
+    std::array<std::byte, 1> one{};
+    return half.read(one);
+  });
+  {
+    // So that nothing has been acknowledged when the writer begins to wait.
+    const auto plan = faults::inject({faults::delay(2ms)}).value();
+    for (int round = 0; round < 10; ++round) {
+      writes.write_all(pattern(1000, 1)).value();
+      writes.flush().value();
+    }
+  }
+  pair.server.write_all(pattern(1, 1)).value();
+  EXPECT_EQ(waiting.get().value(), 1U);
+}
+
 TEST(stream_stress, a_connection_that_breaks_is_told_with_its_cause) {
   RDMAXX_NEEDS(capability::faults);
   stream_pair pair;

@@ -103,6 +103,9 @@ class protocol_engine {
   [[nodiscard]] std::size_t write_in_place(std::span<const std::byte> bytes,
                                            std::uint64_t tag) noexcept;
 
+  /// The bytes of a frame that write() fills.
+  [[nodiscard]] std::size_t frame_capacity() const noexcept { return copy_capacity_; }
+
   /// What has been written so far does not wait for company.
   void flush() noexcept { flush_ = handed_ != written_; }
 

@@ -22,17 +22,18 @@ namespace rdmaxx::inline v0 {
 
 struct stream_options {
   /// The receive buffers, and so the most that the peer can have sent and this side not read.
-  /// 32 KiB and a header: what programs write is often a multiple of that, and fills its frames.
+  /// 64 KiB and a header: what programs write is often a part or a multiple of that.
   stream_protocol::receive_window window{
-      .buffers = 32, .buffer_bytes = 32768 + stream_protocol::frame_header_bytes};
+      .buffers = 16, .buffer_bytes = 65536 + stream_protocol::frame_header_bytes};
   /// The send buffers, and so the most that write() takes ahead of the peer.
-  std::uint32_t send_buffers = 8;
-  std::uint32_t send_buffer_bytes = 32768 + stream_protocol::frame_header_bytes;
+  std::uint32_t send_buffers = 4;
+  std::uint32_t send_buffer_bytes = 65536 + stream_protocol::frame_header_bytes;
   /// Frames up to this size are copied into the send request, as far as the device can.
   std::uint32_t inline_bytes = 220;
 
-  /// How long a call that has to wait polls before it sleeps.
-  std::chrono::microseconds spin{20};
+  /// How long a call that has to wait polls before it sleeps. As long as being woken takes: what
+  /// comes soon is not missed, and what comes late costs at most twice.
+  std::chrono::microseconds spin{100};
   /// How long a small write may wait for company while earlier ones are under way; 0: not at all.
   std::chrono::microseconds gather{1000};
 
