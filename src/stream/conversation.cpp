@@ -355,7 +355,7 @@ bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited wh
   progress();
   while (!ready()) {
     if (stream_clock::now() >= deadline) {
-      if (leaders_ > 0) return false;
+      if (has_leader_) return false;
       // Whoever does not wait may watch the descriptors instead: they tell of what comes next.
       drain_events();
       handle_connection_events();
@@ -364,7 +364,7 @@ bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited wh
       progress();
       return ready();
     }
-    if (leaders_ > 0) {
+    if (has_leader_) {
       const counted waiting(followers_);
       if (what == awaited::anything && arm_sends()) {  // a leader who reads may sleep without
         progress();
@@ -378,14 +378,28 @@ bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited wh
       continue;
     }
     lead(held, deadline, ready, what);
-    if (followers_ > 0) changed_.notify_all();
   }
   return true;
 }
 
+/// Ends in a handover, also when something is thrown.
+class conversation::leadership {
+ public:
+  explicit leadership(conversation& over) : over_(over) { over_.has_leader_ = true; }
+  leadership(const leadership&) = delete;
+  leadership& operator=(const leadership&) = delete;
+  ~leadership() {
+    over_.has_leader_ = false;
+    if (over_.followers_ > 0) over_.changed_.notify_all();
+  }
+
+ private:
+  conversation& over_;
+};
+
 template <class Ready>
 void conversation::lead(lock& held, time_point deadline, Ready ready, awaited what) {
-  const counted leading(leaders_);
+  const leadership mine(*this);
   if (spin(held, deadline, ready)) return;
   arm_receives();
   if (what == awaited::anything || followers_ > 0 || engine_.has_unsent()) (void)arm_sends();
@@ -395,7 +409,7 @@ void conversation::lead(lock& held, time_point deadline, Ready ready, awaited wh
 }
 
 void conversation::leave_to_stragglers() {
-  if (leaders_ > 0 && engine_.has_unsent() && arm_sends()) progress();  // the leader goes on
+  if (has_leader_ && engine_.has_unsent() && arm_sends()) progress();  // the leader goes on
   if (!engine_.has_unsent() || is_pushed_) return;
   is_pushed_ = push_later(shared_from_this(), options_.gather);
 }

@@ -96,6 +96,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
 
  private:
   using lock = std::unique_lock<std::mutex>;
+  class leadership;
 
   /// Those who only wait for the peer are not woken by their own sends.
   enum class awaited : std::uint8_t { arrival, anything };
@@ -132,7 +133,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  unsigned leaders_ = 0;  ///< at most one
+  bool has_leader_ = false;
   unsigned followers_ = 0;
   int fd_ = -1;  ///< an epoll of both descriptors, once somebody has asked for it
 

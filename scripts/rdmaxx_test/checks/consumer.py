@@ -41,7 +41,7 @@ def _use_as_subdirectory() -> None:
 def _build_and_run(build: Path, *options: str) -> None:
     _configure(build, *options)
     installed_tree.run_step("building the consumer", ["cmake", "--build", build], build)
-    for program in ("consumer", "verbs_consumer", "cm_consumer", "soft_consumer"):
+    for program in ("consumer", "verbs_consumer", "cm_consumer", "soft_consumer", "stream_consumer"):
         installed_tree.run_step(f"running {program}", [build / program], build)
 
 
