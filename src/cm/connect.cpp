@@ -20,13 +20,17 @@ result<T> told(result<T> outcome, std::string_view action, const socket_address&
   return outcome.error().within(fmt::format("{} {}", action, describe(peer)));
 }
 
-/// Of a name's addresses the first for which `attempt` succeeds.
-template <class Attempt>
-auto first_success(std::string_view peer, Attempt attempt) -> decltype(attempt(socket_address())) {
+/// Of a name's addresses the first for which `attempt` succeeds, in the time of the options.
+template <class Options, class Attempt>
+auto first_success(std::string_view peer, Options options, Attempt attempt)
+    -> decltype(attempt(socket_address(), options)) {
+  const auto end = deadline_after(options.timeout);
   RDMAXX_TRY(const auto addresses, socket_address::lookup(peer));
-  auto outcome = attempt(addresses.front());
-  for (std::size_t next = 1; next < addresses.size() && !outcome; ++next)
-    outcome = attempt(addresses[next]);
+  auto outcome = attempt(addresses.front(), options);
+  for (std::size_t next = 1; next < addresses.size() && !outcome; ++next) {
+    options.timeout = detail::time_until(end);
+    outcome = attempt(addresses[next], options);
+  }
   return outcome;
 }
 
@@ -57,8 +61,9 @@ result<cm_id> resolve(const socket_address& peer, const resolve_options& options
 }
 
 result<cm_id> resolve(std::string_view peer, const resolve_options& options) {
-  return first_success(peer,
-                       [&](const socket_address& address) { return resolve(address, options); });
+  return first_success(peer, options, [](const socket_address& address, const auto& rest) {
+    return resolve(address, rest);
+  });
 }
 
 result<connection> connect(const socket_address& peer, const connect_options& options) {
@@ -71,8 +76,9 @@ result<connection> connect(const socket_address& peer, const connect_options& op
 }
 
 result<connection> connect(std::string_view peer, const connect_options& options) {
-  return first_success(peer,
-                       [&](const socket_address& address) { return connect(address, options); });
+  return first_success(peer, options, [](const socket_address& address, const auto& rest) {
+    return connect(address, rest);
+  });
 }
 
 result<connection> connect(cm_id resolved, const connection_parameters& parameters,

@@ -6,9 +6,8 @@
 #include <utility>
 
 #include <poll.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
+#include "stream/joint_descriptor.hpp"
 #include "stream/straggler_service.hpp"
 
 namespace rdmaxx::inline v0::detail {
@@ -106,25 +105,15 @@ conversation::conversation(cm::connection connected, stream_equipment equipment,
       last_posted_(engine_.terms().own_first_sequence - 1),
       last_completed_(last_posted_) {}
 
-conversation::~conversation() {
-  if (fd_ >= 0) ::close(fd_);
-}
+conversation::~conversation() = default;
 
 result<int> conversation::fd() {
   const lock held(mutex_);
-  if (fd_ >= 0) return fd_;
-  const int made = ::epoll_create1(EPOLL_CLOEXEC);
-  if (made < 0) return errno_error("epoll_create1", errno);
-  for (const int each : {equipment_.channel.fd(), connection_.fd()}) {
-    epoll_event interest{.events = EPOLLIN, .data = {.fd = each}};
-    if (::epoll_ctl(made, EPOLL_CTL_ADD, each, &interest) != 0) {
-      const int failure = errno;
-      ::close(made);
-      return errno_error("epoll_ctl", failure);
-    }
+  if (descriptor_ == nullptr) {
+    RDMAXX_TRY(descriptor_, joint_descriptor::create({equipment_.channel.fd(), connection_.fd()}));
+    arm_all();
   }
-  fd_ = made;
-  return fd_;
+  return descriptor_->fd();
 }
 
 // --- what happens on the connection --------------------------------------------------------------
@@ -198,6 +187,11 @@ void conversation::advance() {
   }
   if (engine_.wants_disconnect() || is_down_) end_connection();
   if (followers_ > 0) changed_.notify_all();
+  // The event of what has come may have been taken by a call that was after something else.
+  if (descriptor_ != nullptr) {
+    descriptor_->set_readable((reader_tries_again_ && engine_.can_read()) ||
+                              (writer_tries_again_ && engine_.can_write()));
+  }
 }
 
 void conversation::post_receives() {
@@ -252,11 +246,13 @@ void conversation::post_sends() {
                                   .flags = tells ? send_flag::signaled | send_flag::inline_if_fits
                                                  : send_flags(send_flag::inline_if_fits)});
     }
-    if (const auto posted = connection_.qp().post(list); !posted) {
+    const auto posted = connection_.qp().post(list);
+    const auto refused = posted ? 0 : list.size() - posted.error().first_not_posted().value_or(0);
+    last_posted_ = last - static_cast<std::uint32_t>(refused);
+    if (!posted) {
       is_lost(posted.error());
       return;
     }
-    last_posted_ = last;
   }
 }
 
@@ -315,8 +311,9 @@ bool conversation::spin(lock& held, time_point deadline, Ready ready) {
 
 void conversation::sleep(lock& held, time_point deadline) {
   keep_alive();
+  if (is_down_) return;
   auto until = deadline;
-  if (options_.keep_alive.count() != 0 && !is_down_)
+  if (options_.keep_alive.count() != 0)
     until = std::min(until, last_sign_of_life_ + options_.keep_alive);
   std::array<pollfd, 2> watched{
       pollfd{.fd = equipment_.channel.fd(), .events = POLLIN, .revents = 0},
@@ -350,18 +347,22 @@ bool conversation::arm_sends() {
   return true;
 }
 
+void conversation::arm_all() {
+  arm_receives();
+  (void)arm_sends();
+  progress();
+}
+
 template <class Ready>
 bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited what) {
   progress();
   while (!ready()) {
     if (stream_clock::now() >= deadline) {
-      if (has_leader_) return false;
-      // Whoever does not wait may watch the descriptors instead: they tell of what comes next.
-      drain_events();
-      handle_connection_events();
-      arm_receives();
-      (void)arm_sends();
-      progress();
+      if (!has_leader_) {
+        drain_events();
+        handle_connection_events();
+      }
+      arm_all();  // whoever does not wait may watch the descriptor instead
       return ready();
     }
     if (has_leader_) {
@@ -379,6 +380,7 @@ bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited wh
     }
     lead(held, deadline, ready, what);
   }
+  if (descriptor_ != nullptr) arm_all();  // what was waited for is not all that comes
   return true;
 }
 
@@ -402,8 +404,9 @@ void conversation::lead(lock& held, time_point deadline, Ready ready, awaited wh
   const leadership mine(*this);
   if (spin(held, deadline, ready)) return;
   arm_receives();
-  if (what == awaited::anything || followers_ > 0 || engine_.has_unsent()) (void)arm_sends();
+  if (what == awaited::anything || followers_ > 0) (void)arm_sends();
   progress();
+  if (engine_.waits_for_sends() && arm_sends()) progress();
   if (!ready()) sleep(held, deadline);
   progress();
 }
@@ -417,7 +420,7 @@ void conversation::leave_to_stragglers() {
 bool conversation::push() {
   const lock held(mutex_);
   engine_.flush();
-  handle_connection_events();
+  if (!has_leader_ && descriptor_ == nullptr) handle_connection_events();  // nobody watches them
   progress();
   is_pushed_ = engine_.has_unsent();
   return is_pushed_;
@@ -430,8 +433,11 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
   if (!engine_.can_read() &&
-      !wait(held, deadline, [this] { return engine_.can_read(); }, awaited::arrival))
+      !wait(held, deadline, [this] { return engine_.can_read(); }, awaited::arrival)) {
+    reader_tries_again_ = true;
     return std::nullopt;
+  }
+  reader_tries_again_ = false;
   std::size_t count = 0;
   for (const auto& piece : into) {
     const auto got = engine_.read(piece);
@@ -468,9 +474,11 @@ result<std::optional<std::size_t>> conversation::write(
   lock held(mutex_);
   poll_sends();
   if (!engine_.can_write() && !wait(held, deadline, [this] { return engine_.can_write(); })) {
+    writer_tries_again_ = true;
     leave_to_stragglers();
     return std::nullopt;
   }
+  writer_tries_again_ = false;
   std::size_t count = 0;
   bool is_all = true;
   for (auto piece = from.begin(); piece != from.end() && is_all; ++piece) {

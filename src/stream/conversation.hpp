@@ -46,6 +46,8 @@ struct stream_equipment {
                                                        const stream_options& options);
 };
 
+class joint_descriptor;
+
 class conversation : public std::enable_shared_from_this<conversation> {
  public:
   [[nodiscard]] static result<std::shared_ptr<conversation>> create(
@@ -90,7 +92,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
 
   [[nodiscard]] stream_protocol::engine_statistics statistics();
   [[nodiscard]] const cm::connection& connection() const noexcept { return connection_; }
-  /// Readable when something may have happened.
+  /// Readable when something may have happened since a try that gave nothing.
   [[nodiscard]] result<int> fd();
   [[nodiscard]] const stream_options& options() const noexcept { return options_; }
 
@@ -126,6 +128,8 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void arm_receives();
   /// False if they were armed before: no need to look once more.
   [[nodiscard]] bool arm_sends();
+  /// So that the descriptors tell of whatever comes next.
+  void arm_all();
   void is_lost(const error& why);
   void keep_alive();
   void went_down(const work_completion& completion);
@@ -135,7 +139,6 @@ class conversation : public std::enable_shared_from_this<conversation> {
   std::condition_variable changed_;
   bool has_leader_ = false;
   unsigned followers_ = 0;
-  int fd_ = -1;  ///< an epoll of both descriptors, once somebody has asked for it
 
   const stream_options options_;
   stream_equipment equipment_;  ///< outlives the queue pair, which the connection has
@@ -143,10 +146,13 @@ class conversation : public std::enable_shared_from_this<conversation> {
   stream_protocol::protocol_engine engine_;
   std::uint32_t last_posted_;     ///< sequence of the newest send request
   std::uint32_t last_completed_;  ///< of the newest one that the device has done with
-  std::optional<error> cause_;    ///< of the connection's end
+  std::unique_ptr<joint_descriptor> descriptor_;  ///< once somebody has asked for it
+  std::optional<error> cause_;                    ///< of the connection's end
   bool is_down_ = false;
   bool has_disconnected_ = false;
   bool peer_has_disconnected_ = false;
+  bool reader_tries_again_ = false;  ///< it got nothing, and may watch the descriptor
+  bool writer_tries_again_ = false;
   bool receives_are_armed_ = false;  ///< an event is due, or waits in the channel
   bool sends_are_armed_ = false;
   bool is_pushed_ = false;  ///< the straggler service knows

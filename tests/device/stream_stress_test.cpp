@@ -216,11 +216,14 @@ TEST(stream_stress, a_killed_peer_is_no_end_of_the_stream) {
     auto client = stream::connect(first.substr(announcement.size()),
                                   {.read_timeout = patience, .write_timeout = patience})
                       .value();
-    const auto until = 1 + random() % 40;
-    std::vector<std::byte> message(20'000);
+    const std::chrono::microseconds until(random() % 20'000);
+    const std::jthread killer([&] {
+      std::this_thread::sleep_for(until);
+      server.reset();  // kills it
+    });
+    std::vector<std::byte> message(200'000);
     std::optional<error> failure;
     for (unsigned i = 0; !failure && i < 100'000; ++i) {
-      if (i == until) server.reset();  // kills it
       if (const auto wrote = client.write_all(message); !wrote) {
         failure = wrote.error();
         break;

@@ -254,6 +254,62 @@ TEST(streams, a_reader_that_stops_ends_the_writer) {
   pair.client.read_exactly(got).value();
 }
 
+/// What becomes of a write that is under way, and waits for the reader, when that one ends.
+void expect_of_a_writer(void (*end)(stream_pair&), void (*expect)(const result<void>&)) {
+  for (const bool without_copy : {false, true}) {
+    SCOPED_TRACE(without_copy ? "without a copy" : "copied");
+    stream_pair pair({.write_timeout = patience});
+    const auto region = pair.client.native().qp.pd().allocate_local({.bytes = 4'000'000}).value();
+    auto writing = std::async(std::launch::async, [&] {
+      return without_copy ? pair.client.write_all(region, region.bytes())
+                          : pair.client.write_all(region.bytes());
+    });
+    std::vector<std::byte> beginning(100'000);
+    pair.server.read_exactly(beginning).value();
+    end(pair);
+    expect(writing.get());
+  }
+}
+
+TEST(streams, a_reader_that_stops_in_the_middle_ends_the_writer) {
+  expect_of_a_writer(
+      [](stream_pair& pair) { pair.server.shutdown(direction::read); },
+      [](const result<void>& written) { EXPECT_EQ(written.error(), std::errc::broken_pipe); });
+}
+
+TEST(streams, a_reader_that_aborts_in_the_middle_ends_the_writer) {
+  expect_of_a_writer(
+      [](stream_pair& pair) { pair.server.abort(); },
+      [](const result<void>& written) { EXPECT_EQ(written.error(), std::errc::connection_reset); });
+}
+
+TEST(streams, a_reader_that_is_destroyed_in_the_middle_ends_the_writer) {
+  expect_of_a_writer([](stream_pair& pair) { const stream gone = std::move(pair.server); },
+                     [](const result<void>& written) {
+                       ASSERT_FALSE(written.has_value());
+                       EXPECT_NE(written.error(), std::errc::timed_out);
+                     });
+}
+
+TEST(streams, a_reader_that_closes_in_the_middle_takes_the_rest) {
+  expect_of_a_writer(
+      [](stream_pair& pair) {
+        // Gives up, because the peer does not end its side; but takes everything until then.
+        EXPECT_EQ(pair.server.close(1s).error(), std::errc::timed_out);
+      },
+      [](const result<void>& written) { EXPECT_TRUE(written.has_value()) << written.error(); });
+}
+
+TEST(streams, memory_is_free_when_a_write_without_a_copy_has_timed_out) {
+  stream_pair pair({.write_timeout = 100ms});
+  const auto region = pair.client.native().qp.pd().allocate_local({.bytes = 4'000'000}).value();
+  EXPECT_EQ(pair.client.write_all(region, region.bytes()).error(), std::errc::timed_out);
+  std::array<std::byte, 1> one{};
+  EXPECT_EQ(pair.client.read(one).error(), std::errc::timed_out) << "it stays the cause";
+  std::vector<std::byte> got(4'000'000);
+  EXPECT_FALSE(pair.server.read_exactly(got).has_value());
+}
+
 TEST(streams, an_abort_is_told_apart_from_an_end) {
   stream_pair pair;
   expect_bytes(pair.client, pair.server, 100, 1);
@@ -350,6 +406,47 @@ TEST(streams, a_descriptor_tells_when_to_try_again) {
   wait_until("the end", [&] { return pair.server.try_read(got).value() == 0U; });
 }
 
+void fill(stream& into) {
+  const auto chunk = pattern(100'000, 1);
+  while (into.try_write(chunk).value()) continue;
+}
+
+TEST(streams, a_descriptor_tells_when_there_is_room_again) {
+  stream_pair pair;
+  const int fd = pair.client.fd().value();
+  fill(pair.client);
+  std::vector<std::byte> got(100'000);
+  while (pair.server.try_read(got).value()) continue;
+  ASSERT_TRUE(wait_readable(fd, patience).value());
+  wait_until("room", [&] { return pair.client.try_write(got).value().has_value(); });
+}
+
+TEST(streams, a_descriptor_tells_of_what_came_while_something_else_was_tried) {
+  stream_pair pair;
+  const int fd = pair.client.fd().value();
+  std::array<std::byte, 10> got{};
+  EXPECT_FALSE(pair.client.try_read(got).value());
+  fill(pair.client);
+  pair.server.write_all(pattern(10, 1)).value();
+  pair.server.flush().value();
+  // Takes the event, finds no room, and the server sends nothing more.
+  EXPECT_FALSE(pair.client.try_write(got).value());
+  ASSERT_TRUE(wait_readable(fd, patience).value());
+  wait_until("bytes", [&] { return pair.client.try_read(got).value().has_value(); });
+}
+
+TEST(streams, a_descriptor_tells_of_what_comes_after_a_blocking_call) {
+  stream_pair pair;
+  const int fd = pair.client.fd().value();
+  std::array<std::byte, 10> got{};
+  EXPECT_FALSE(pair.client.try_read(got).value());
+  pair.client.write_all(pattern(100, 1)).value();
+  pair.client.flush().value();
+  pair.server.write_all(pattern(10, 1)).value();
+  ASSERT_TRUE(wait_readable(fd, patience).value());
+  wait_until("bytes", [&] { return pair.client.try_read(got).value().has_value(); });
+}
+
 TEST(streams, a_half_that_is_assigned_to_ends_first) {
   stream_pair one;
   stream_pair other;
@@ -433,6 +530,37 @@ TEST(streams, a_lost_peer_is_no_end_of_an_iostream) {
   EXPECT_EQ(*server.failure(), std::errc::connection_reset);
 }
 
+TEST(streams, what_an_iostream_could_not_send_is_no_end_either) {
+  stream_pair pair;
+  stream_iostream server(std::move(pair.server));
+  server << "a question";
+  pair.client.abort();
+  std::string line;
+  EXPECT_FALSE(std::getline(server, line));
+  EXPECT_TRUE(server.bad());
+}
+
+TEST(streams, an_iostream_reads_what_a_peer_said_before_it_stopped_reading) {
+  stream_pair pair;
+  stream_iostream server(std::move(pair.server));
+  pair.client.shutdown(direction::read);
+  std::string line = "enough\n";
+  pair.client.write_all(std::as_bytes(std::span(line))).value();
+  pair.client.flush().value();
+  server << "a question";
+  EXPECT_TRUE(std::getline(server, line));
+  EXPECT_EQ(line, "enough");
+}
+
+TEST(streams, carry_bytes_with_every_preset) {
+  for (const auto& options : {stream_options::low_latency(), stream_options::low_cpu()}) {
+    stream_pair pair(options);
+    expect_bytes(pair.client, pair.server, 300'000, 1);
+    expect_bytes(pair.server, pair.client, 100, 2);
+    expect_closed_in_order(pair.client, pair.server);
+  }
+}
+
 TEST(streams, know_their_addresses) {
   stream_pair pair;
   EXPECT_EQ(pair.client.peer_addr(), pair.server.local_addr());
@@ -446,6 +574,20 @@ TEST(stream_listener, accepts_nobody_in_time) {
   ASSERT_FALSE(nobody.has_value());
   EXPECT_EQ(nobody.error(), std::errc::timed_out);
   EXPECT_FALSE(waiting.try_accept().value().has_value());
+}
+
+TEST(stream_listener, accepts_who_waits_already) {
+  const auto waiting = listener::bind(own_address()).value();
+  auto asking =
+      std::async(std::launch::async, [&] { return stream::connect(waiting.local_addr()); });
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+  std::optional<stream> server;
+  wait_until("a stream", [&] {
+    server = waiting.try_accept().value();
+    return server.has_value();
+  });
+  auto client = asking.get().value();
+  expect_bytes(client, *server, 1000, 1);
 }
 
 TEST(stream_listener, nobody_listens) {

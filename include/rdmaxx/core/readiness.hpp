@@ -1,6 +1,6 @@
 #pragma once
 
-// readiness: waiting for a file descriptor, the only way in which the library ever sleeps.
+// readiness: waiting for a file descriptor, which is how the library waits for devices and peers.
 
 #include <chrono>
 #include <optional>

@@ -37,7 +37,8 @@ class listener {
   /// stream_options::connect_timeout to come up.
   [[nodiscard]] result<stream> accept(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
-  /// The stream of a peer that waits already; nothing if none does.
+  /// The stream of a peer that waits already; nothing if none does. It too may take
+  /// stream_options::connect_timeout to come up.
   [[nodiscard]] result<std::optional<stream>> try_accept() const;
 
   [[nodiscard]] socket_address local_addr() const noexcept { return waiting_.local_address(); }

@@ -114,6 +114,10 @@ class protocol_engine {
     if (failure_ || !is_connected_) return false;
     return handed_ != written_ || (write_end_ != write_end::open && !fin_handed_);
   }
+  /// Something that could not be handed out may be when a send has completed.
+  [[nodiscard]] bool waits_for_sends() const noexcept {
+    return in_flight() != 0 && (has_unsent() || stop_due_ || reset_due_ || is_credit_due());
+  }
   /// The end of what this side writes has reached the peer, behind all the rest.
   [[nodiscard]] bool has_sent_fin() const noexcept { return fin_sent_; }
 

@@ -128,7 +128,8 @@ class stream_writer {
   [[nodiscard]] result<void> write_all(const memory_region& region,
                                        std::span<const std::byte> from);
 
-  /// Returns when everything that was written has arrived at the peer's device.
+  /// Returns when everything that was written has arrived at the peer's device; on iWARP, when it
+  /// has left this one.
   [[nodiscard]] result<void> flush();
 
   void set_write_timeout(std::optional<std::chrono::milliseconds> timeout) noexcept {
@@ -172,7 +173,8 @@ class stream : public stream_reader, public stream_writer {
   [[nodiscard]] socket_address peer_addr() const;
   [[nodiscard]] stream_statistics statistics() const;
   [[nodiscard]] stream_native native() const;
-  /// Readable when something may have happened since a try_read() or try_write() that gave nothing.
+  /// Readable when something may have happened since a try_read() or try_write() that gave nothing,
+  /// whatever else was called meanwhile.
   [[nodiscard]] result<int> fd() const;
 
   [[nodiscard]] std::pair<read_half, write_half> into_split() &&;

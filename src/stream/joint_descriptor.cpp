@@ -1,0 +1,52 @@
+#include "stream/joint_descriptor.hpp"
+
+#include <cerrno>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace rdmaxx::inline v0::detail {
+
+result<std::unique_ptr<joint_descriptor>> joint_descriptor::create(
+    std::initializer_list<int> others) {
+  std::unique_ptr<joint_descriptor> made(new joint_descriptor);
+  RDMAXX_TRY(made->open(others));
+  return made;
+}
+
+result<void> joint_descriptor::open(std::initializer_list<int> others) {
+  all_ = ::epoll_create1(EPOLL_CLOEXEC);
+  if (all_ < 0) return errno_error("epoll_create1", errno);
+  told_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (told_ < 0) return errno_error("eventfd", errno);
+  RDMAXX_TRY(add(told_));
+  for (const int other : others) RDMAXX_TRY(add(other));
+  return {};
+}
+
+result<void> joint_descriptor::add(int other) const {
+  epoll_event interest{.events = EPOLLIN, .data = {.fd = other}};
+  if (::epoll_ctl(all_, EPOLL_CTL_ADD, other, &interest) != 0)
+    return errno_error("epoll_ctl", errno);
+  return {};
+}
+
+joint_descriptor::~joint_descriptor() {
+  for (const int each : {all_, told_}) {
+    if (each >= 0) ::close(each);
+  }
+}
+
+void joint_descriptor::set_readable(bool readable) noexcept {
+  if (readable == is_told_) return;
+  is_told_ = readable;
+  eventfd_t count = 0;
+  if (readable) {
+    ::eventfd_write(told_, 1);
+  } else {
+    ::eventfd_read(told_, &count);
+  }
+}
+
+}  // namespace rdmaxx::inline v0::detail
