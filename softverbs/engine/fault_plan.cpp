@@ -139,6 +139,7 @@ std::vector<std::string> fault_plan::replace(std::string_view text) {
     }
   }
   if (!problems.empty()) return problems;
+  is_understood_ = true;
   unsigned active = 0;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     rules[i].seed(seed * 1'000'003 + i);  // rules do not disturb each other's chance
@@ -165,6 +166,8 @@ void fault_plan::first_that_strikes(fault_site site, const fault_facts& facts, T
   const std::lock_guard lock(mutex_);
   for (auto& rule : rules_) {
     if (rule.site() != site || !rule.strikes(facts)) continue;
+    if (rule.hits() == 1)
+      log(log_level::info, "fault {} of the plan strikes", &rule - rules_.data() + 1);
     then(rule);
     return;
   }
@@ -232,14 +235,18 @@ void fault_plan::has_begun(const outage& which) {
 }
 
 fault_plan::fault_plan(const std::string& setting) {
+  std::vector<std::string> problems;
   auto text = setting;
   if (text.starts_with('@')) {
     std::ifstream file(text.substr(1));
-    if (!file) log(log_level::error, "SOFTVERBS_FAULTS: {} cannot be read", text.substr(1));
+    if (!file) problems.push_back(text.substr(1) + " cannot be read");
     text.assign(std::istreambuf_iterator<char>(file), {});
   }
-  for (const auto& problem : replace(text))
-    log(log_level::error, "SOFTVERBS_FAULTS: {}; no faults are injected", problem);
+  std::ranges::copy(replace(text), std::back_inserter(problems));
+  // A test without its faults would prove nothing.
+  is_understood_ = problems.empty();
+  for (const auto& problem : problems)
+    log(log_level::error, "SOFTVERBS_FAULTS: {}; there are no soft devices", problem);
 }
 
 namespace {

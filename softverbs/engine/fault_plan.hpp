@@ -34,6 +34,11 @@ class fault_plan {
   /// As in SOFTVERBS_FAULTS. What is wrong with it is logged.
   explicit fault_plan(const std::string& setting);
 
+  /// False if something was wrong with the setting, which nobody has replaced since.
+  [[nodiscard]] bool is_understood() const noexcept {
+    return is_understood_.load(std::memory_order_relaxed);
+  }
+
   /// The process's plan; at first that of the settings.
   [[nodiscard]] static fault_plan& of_process();
 
@@ -86,6 +91,7 @@ class fault_plan {
   template <class Then>
   void first_that_strikes(fault_site site, const fault_facts& facts, Then then);
 
+  std::atomic<bool> is_understood_ = true;
   std::atomic<unsigned> active_ = 0;
   std::atomic<unsigned> edition_ = 0;
   time_point began_{};

@@ -1,11 +1,13 @@
 #include <net/netdev.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string_view>
 #include <tuple>
 
+#include <base/log.hpp>
 #include <base/settings.hpp>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
@@ -133,6 +135,12 @@ std::vector<netdev> usable_netdevs() {
   for (const auto* link : interfaces.links()) {
     if ((link->ifa_flags & IFF_UP) == 0 || !is_wanted(link->ifa_name)) continue;
     if (interfaces.has_address(link->ifa_name)) found.push_back(describe(link));
+  }
+  for (const auto& name : settings::get().netdevs) {
+    static std::atomic<bool> was_told = false;
+    if (std::ranges::find(found, name, &netdev::name) == found.end() && !was_told.exchange(true))
+      log(log_level::warning, "SOFTVERBS_NETDEVS: {} is no interface that is up and has an address",
+          name);
   }
   std::ranges::sort(
       found, {}, [](const netdev& device) { return std::tuple(!device.loopback, device.index); });

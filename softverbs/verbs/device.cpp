@@ -191,7 +191,9 @@ ibv_device** list_devices(int* count) {
   std::vector<ibv_device*> found;
   auto& table = devices();
   const std::lock_guard lock(table.mutex);
-  for (const auto& netdev : net::usable_netdevs()) {
+  const bool has_devices = engine::fault_plan::of_process().is_understood();
+  const auto netdevs = has_devices ? net::usable_netdevs() : std::vector<net::netdev>();
+  for (const auto& netdev : netdevs) {
     const auto name = net::device_name(netdev);
     auto& known = table.by_name[name];
     if (known == nullptr) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cm/awaited_event.hpp"
+#include "cm/no_port.hpp"
 
 namespace rdmaxx::inline v0::cm {
 
@@ -67,6 +68,7 @@ result<cm_id> resolve(std::string_view peer, const resolve_options& options) {
 }
 
 result<connection> connect(const socket_address& peer, const connect_options& options) {
+  if (peer.port() == 0) return detail::no_port_error(peer);
   const auto end = deadline_after(options.timeout);
   auto id = told(resolve_steps(peer, {.source = options.source, .id = options.id}, end),
                  "resolving", peer);

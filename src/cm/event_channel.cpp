@@ -29,7 +29,8 @@ result<event_channel> event_channel::create() {
   if (native == nullptr) {
     return errno_error("rdma_create_event_channel", errno, {},
                        errno == ENODEV || errno == ENOENT
-                           ? "there is no RDMA device, or the kernel lacks `modprobe rdma_ucm`"
+                           ? "there is no RDMA device, or the kernel lacks `modprobe rdma_ucm`; "
+                             "without one, run on a software device: `rdmaxx soft -- program`"
                            : "");
   }
   return adopt(native);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cm/awaited_event.hpp"
+#include "cm/peer_has_gone.hpp"
 
 namespace rdmaxx::inline v0::cm {
 
@@ -18,10 +19,15 @@ result<connection_request> separated(cm_event& event) {
   return connection_request(std::move(id), event);
 }
 
+result<void> answer(const cm_id& id, const accept_options& options) {
+  if (!id.qp() && options.parameters.queue_pair == qpn{}) RDMAXX_TRY(id.create_qp(options.qp));
+  return id.accept(options.parameters);
+}
+
 result<connection> accept_steps(cm_id id, const accept_options& options) {
   const auto end = deadline_after(options.timeout);
-  if (!id.qp() && options.parameters.queue_pair == qpn{}) RDMAXX_TRY(id.create_qp(options.qp));
-  RDMAXX_TRY(id.accept(options.parameters));
+  if (const auto answered = answer(id, options); !answered)
+    return detail::cause_of(answered.error(), id);
   RDMAXX_TRY(const auto established, detail::awaited_event(id, cm_event_type::established, end));
   return connection(std::move(id), established);
 }

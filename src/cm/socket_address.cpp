@@ -17,7 +17,8 @@ namespace rdmaxx::inline v0 {
 namespace {
 
 constexpr std::string_view how_to_write =
-    "write 10.0.0.7:7471, [fd00::7]:7471 or host.example.org:7471; port 0 takes any free one";
+    "write 10.0.0.7:7471, [fd00::7]:7471 or host.example.org:7471; to listen, port 0 takes any "
+    "free one";
 
 /// The C families are views of one storage; copying is the way between them that is defined.
 template <class Native>

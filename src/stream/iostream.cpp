@@ -1,6 +1,7 @@
 #include <rdmaxx/stream/iostream.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 namespace rdmaxx::inline v0 {
@@ -33,6 +34,7 @@ stream_buffer::int_type stream_buffer::underflow() {
     failure_ = here.error();
     throw rdmaxx::exception(here.error());  // std::istream makes it badbit
   }
+  failure_.reset();
   if (here->empty()) return traits_type::eof();
   // The get area is not const by the rules of std::streambuf; putback is not offered.
   auto* const first = const_cast<char*>(reinterpret_cast<const char*>(here->data()));
@@ -40,16 +42,29 @@ stream_buffer::int_type stream_buffer::underflow() {
   return traits_type::to_int_type(*first);
 }
 
-bool stream_buffer::send(std::span<const std::byte> bytes) {
-  const auto written = stream_.write_all(bytes);
-  if (!written) failure_ = written.error();
-  return written.has_value();
+/// How many of them have gone.
+std::size_t stream_buffer::send(std::span<const std::byte> bytes) {
+  auto rest = bytes;
+  while (!rest.empty()) {
+    const auto written = stream_.write(rest);
+    if (!written) {
+      failure_ = written.error();
+      return bytes.size() - rest.size();
+    }
+    rest = rest.subspan(*written);
+  }
+  if (!bytes.empty()) failure_.reset();
+  return bytes.size();
 }
 
+/// What has not gone stays, for whoever clears the state and tries again.
 bool stream_buffer::send_buffered() {
   const auto buffered = std::span<const char>(pbase(), pptr());
+  const auto rest = buffered.subspan(send(std::as_bytes(buffered)));
+  std::memmove(outgoing_.data(), rest.data(), rest.size());
   setp(outgoing_.data(), outgoing_.data() + outgoing_.size());
-  return buffered.empty() || send(std::as_bytes(buffered));
+  pbump(static_cast<int>(rest.size()));
+  return rest.empty();
 }
 
 stream_buffer::int_type stream_buffer::overflow(int_type character) {
@@ -66,7 +81,7 @@ std::streamsize stream_buffer::xsputn(const char* text, std::streamsize count) {
     pbump(static_cast<int>(count));
     return count;
   }
-  return send_buffered() && send(std::as_bytes(bytes)) ? count : 0;
+  return send_buffered() ? static_cast<std::streamsize>(send(std::as_bytes(bytes))) : 0;
 }
 
 int stream_buffer::sync() { return send_buffered() ? 0 : -1; }

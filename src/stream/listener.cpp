@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cm/peer_has_gone.hpp"
 #include "stream/conversation_handle.hpp"
 #include "stream/own_greeting.hpp"
 
@@ -50,11 +51,15 @@ result<stream> listener::welcome(cm::connection_request request) const {
     (void)std::move(request).reject(own.to_bytes());
     return terms.error().within(fmt::format("accepting a stream of {}", describe(peer)));
   }
-  RDMAXX_TRY(auto equipment, detail::stream_equipment::for_id(request.id(), options_));
+  auto equipment = detail::stream_equipment::for_id(request.id(), options_);
+  if (!equipment) {
+    return detail::cause_of(equipment.error(), request.id())
+        .within(fmt::format("accepting a stream of {}", describe(peer)));
+  }
   const auto answered = answer(own, *terms).to_bytes();
   RDMAXX_TRY(auto connected, std::move(request).accept({.parameters = {.private_data = answered},
                                                         .timeout = options_.connect_timeout}));
-  RDMAXX_TRY(auto made, detail::conversation::create(std::move(connected), std::move(equipment),
+  RDMAXX_TRY(auto made, detail::conversation::create(std::move(connected), *std::move(equipment),
                                                      *terms, options_));
   return stream(std::make_shared<detail::conversation_handle>(std::move(made)));
 }

@@ -9,6 +9,7 @@
 
 #include <rdmaxx/cm/connect.hpp>
 
+#include "cm/no_port.hpp"
 #include "stream/conversation_handle.hpp"
 #include "stream/own_greeting.hpp"
 
@@ -33,6 +34,14 @@ error timed_out(std::string_view operation) {
 /// Why a call that has to take everything has taken only a part.
 error incomplete(const error& why, std::size_t done, std::size_t wanted) {
   return why.within(fmt::format("after {} of {} bytes", done, wanted));
+}
+
+/// The same if the time was over.
+error out_of_time(std::string_view operation, std::size_t done, std::size_t wanted) {
+  return incomplete(
+      errno_error(operation, ETIMEDOUT, "the peer did nothing in time",
+                  "nothing is lost: go on behind those bytes, or set another timeout"),
+      done, wanted);
 }
 
 template <class Byte>
@@ -102,7 +111,7 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
     const auto outcome = (*shared_)->read(pieces, deadline);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
-    if (!count) return incomplete(timed_out("reading from a stream"), done, wanted);
+    if (!count) return out_of_time("reading from a stream", done, wanted);
     if (*count == 0) {
       return errno_error("reading from a stream", ENODATA,
                          fmt::format("the stream ended after {} of {} bytes", done, wanted));
@@ -142,7 +151,7 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
     const auto outcome = (*shared_)->write(pieces, deadline, true);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
-    if (!count) return incomplete(timed_out("writing to a stream"), done, wanted);
+    if (!count) return out_of_time("writing to a stream", done, wanted);
     done += *count;
     drop_front(pieces, *count);
   }
@@ -174,19 +183,26 @@ result<stream> stream::connect(std::string_view peer, const stream_options& opti
 
 result<stream> stream::connect(const socket_address& peer, const stream_options& options) {
   RDMAXX_TRY(options.check());
+  if (peer.port() == 0) return detail::no_port_error(peer);
   const auto deadline = deadline_after(options.connect_timeout);
+  const auto here = [&](const error& why) {
+    return why.within(fmt::format("connecting to {}", describe(peer)));
+  };
   RDMAXX_TRY(auto id, cm::resolve(peer, {.source = options.source,
                                          .id = options.id,
                                          .timeout = options.connect_timeout}));
-  RDMAXX_TRY(auto equipment, detail::stream_equipment::for_id(id, options));
+  auto equipment = detail::stream_equipment::for_id(id, options);
+  if (!equipment) return here(equipment.error());
   const auto own = detail::own_greeting(options);
   const auto hello = own.to_bytes();
   auto connected = cm::connect(std::move(id), {.private_data = hello}, left_until(deadline));
   if (!connected) return explained(connected.error(), own);
-  RDMAXX_TRY(const auto theirs, greeting::from_bytes(connected->peer_data()));
-  RDMAXX_TRY(const auto terms, negotiate(own, theirs));
+  const auto theirs = greeting::from_bytes(connected->peer_data());
+  if (!theirs) return here(theirs.error());
+  const auto terms = negotiate(own, *theirs);
+  if (!terms) return here(terms.error());
   RDMAXX_TRY(auto made,
-             conversation::create(*std::move(connected), std::move(equipment), terms, options));
+             conversation::create(*std::move(connected), *std::move(equipment), *terms, options));
   return stream(std::make_shared<detail::conversation_handle>(std::move(made)));
 }
 

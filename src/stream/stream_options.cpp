@@ -1,5 +1,9 @@
 #include <rdmaxx/stream/stream_options.hpp>
 
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace rdmaxx::inline v0 {
@@ -24,6 +28,20 @@ result<void> stream_options::check() const {
     return misuse_error("stream_options", fmt::format("send_buffer_bytes is {}", send_buffer_bytes),
                         fmt::format("from {} to {} are possible", receive_window::fewest_bytes,
                                     receive_window::most_bytes));
+  }
+  if (connect_timeout.count() <= 0)
+    return misuse_error("stream_options", "connect_timeout is not above 0", "give it some time");
+  constexpr std::chrono::milliseconds none{0};
+  const std::array<std::pair<std::string_view, bool>, 6> is_negative{
+      {{"spin", spin < none},
+       {"gather", gather < none},
+       {"read_timeout", read_timeout.value_or(none) < none},
+       {"write_timeout", write_timeout.value_or(none) < none},
+       {"linger", linger < none},
+       {"keep_alive", keep_alive < none}}};
+  for (const auto& [name, it_is] : is_negative) {
+    if (it_is)
+      return misuse_error("stream_options", fmt::format("{} is negative", name), "use 0 or more");
   }
   return {};
 }

@@ -478,6 +478,10 @@ TEST(streams, options_that_cannot_be_are_refused_at_once) {
             error_category::misuse);
   EXPECT_EQ(stream::connect(own_address(1), {.window = {.buffers = 1}}).error().category(),
             error_category::misuse);
+  EXPECT_EQ(stream::connect(own_address(1), {.connect_timeout = 0ms}).error().category(),
+            error_category::misuse);
+  EXPECT_EQ(stream::connect(own_address(1), {.keep_alive = -1ms}).error().category(),
+            error_category::misuse);
 }
 
 TEST(streams, flush_tells_that_the_peer_has_stopped_reading) {
@@ -552,6 +556,28 @@ TEST(streams, an_iostream_reads_what_a_peer_said_before_it_stopped_reading) {
   EXPECT_EQ(line, "enough");
 }
 
+TEST(streams, an_iostream_keeps_what_it_could_not_send_in_time) {
+  stream_pair pair({.write_timeout = 50ms});
+  stream_iostream client(std::move(pair.client));
+  const std::string line(500, 'x');
+  std::size_t sent = 0;
+  for (; client << line << std::flush; ++sent) {
+  }
+  ASSERT_TRUE(client.failure().has_value());
+  EXPECT_EQ(*client.failure(), std::errc::timed_out);
+  // Whoever clears the state and flushes again loses nothing, and doubles nothing.
+  std::vector<std::byte> got((sent + 1) * line.size());
+  auto reading = std::async(std::launch::async, [&] { return pair.server.read_exactly(got); });
+  do {
+    client.clear();
+  } while (!(client << std::flush));
+  EXPECT_FALSE(client.failure().has_value());
+  reading.get().value();
+  pair.server.set_read_timeout(50ms);
+  std::array<std::byte, 1> one{};
+  EXPECT_EQ(pair.server.read(one).error(), std::errc::timed_out);
+}
+
 TEST(streams, carry_bytes_with_every_preset) {
   for (const auto& options : {stream_options::low_latency(), stream_options::low_cpu()}) {
     stream_pair pair(options);
@@ -595,6 +621,26 @@ TEST(stream_listener, nobody_listens) {
   const auto failed = stream::connect(gone, {.connect_timeout = patience});
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error(), std::errc::connection_refused) << failed.error();
+}
+
+TEST(stream_listener, a_client_that_has_given_up_is_the_peers_failure) {
+  const auto waiting = listener::bind(own_address()).value();
+  const auto impatient = stream::connect(waiting.local_addr(), {.connect_timeout = 300ms});
+  ASSERT_FALSE(impatient.has_value());
+  EXPECT_EQ(impatient.error(), std::errc::timed_out) << impatient.error();
+  const auto gone = waiting.accept(patience);
+  ASSERT_FALSE(gone.has_value());
+  EXPECT_EQ(gone.error().category(), error_category::peer) << gone.error();
+  EXPECT_THAT(gone.error().message(), HasSubstr("accepting"));
+}
+
+TEST(stream_listener, cannot_be_reached_without_a_port) {
+  auto nowhere = describe(own_address());
+  nowhere.erase(nowhere.rfind(':'));
+  const auto failed = stream::connect(nowhere);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().category(), error_category::misuse) << failed.error();
+  EXPECT_EQ(cm::connect(nowhere).error().category(), error_category::misuse);
 }
 
 TEST(stream_listener, refuses_who_does_not_speak_its_protocol) {

@@ -8,7 +8,8 @@
 //   std::getline(io, line);
 //
 // Reading needs no buffer of its own: the characters are where the device has put them. A failed
-// operation sets badbit, the end of the stream eofbit; failure() has the error.
+// operation sets badbit, the end of the stream eofbit; failure() has the error. What could not be
+// sent in time stays buffered: clear() and flush again.
 //
 // Lifetime: owns its stream; the destructor sends what is buffered, if the peer takes it within a
 // second. Threads: one at a time.
@@ -33,7 +34,7 @@ class stream_buffer : public std::streambuf {
   ~stream_buffer() override;
 
   [[nodiscard]] rdmaxx::stream& stream() noexcept { return stream_; }
-  /// Of the last operation that failed.
+  /// Why the last operation failed, if it has.
   [[nodiscard]] const std::optional<error>& failure() const noexcept { return failure_; }
 
  protected:
@@ -43,7 +44,7 @@ class stream_buffer : public std::streambuf {
   int sync() override;
 
  private:
-  bool send(std::span<const std::byte> bytes);
+  std::size_t send(std::span<const std::byte> bytes);
   bool send_buffered();
   void give_back();
 

@@ -83,7 +83,7 @@ class stream_reader {
   /// Received bytes where they lie, without a copy; empty at the end. Valid until the next call
   /// that reads.
   [[nodiscard]] result<std::span<const std::byte>> peek();
-  /// The first `bytes` that peek() showed have been read.
+  /// The first `bytes` have been read. More than there are is as many as there are.
   void consume(std::size_t bytes);
 
   /// For each call; forever waits as long as it takes.

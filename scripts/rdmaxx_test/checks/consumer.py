@@ -16,6 +16,7 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         "static": lambda: _use(installed_tree.install("static")),
         "shared": lambda: _use(installed_tree.install("shared")),
         "subdirectory": _use_as_subdirectory,
+        "only the software device is named": _name_only_softverbs,
         "unknown component": _ask_for_unknown_component,
     }
     for name, case in cases.items():
@@ -43,6 +44,11 @@ def _build_and_run(build: Path, *options: str) -> None:
     installed_tree.run_step("building the consumer", ["cmake", "--build", build], build)
     for program in ("consumer", "verbs_consumer", "cm_consumer", "soft_consumer", "stream_consumer"):
         installed_tree.run_step(f"running {program}", [build / program], build)
+
+
+def _name_only_softverbs() -> None:
+    prefix = installed_tree.install("static")
+    _build_and_run(prefix.parent / "consumer-of-softverbs", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCOMPONENTS=softverbs")
 
 
 def _ask_for_unknown_component() -> None:

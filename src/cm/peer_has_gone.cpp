@@ -1,0 +1,37 @@
+#include "cm/peer_has_gone.hpp"
+
+#include <cerrno>
+
+#include <rdma/rdma_cma.h>
+
+#include <rdmaxx/cm/cm_event.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+namespace {
+
+error given_up() { return errno_error("accepting", ECONNRESET, "the peer has given up"); }
+
+/// The kernel drops the events of an identifier that its program has not seen yet. But it does not
+/// know how to go on with a connection that is over.
+bool is_over(const cm_id& id) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  int mask = 0;
+  return rdma_init_qp_attr(id.native(), &attributes, &mask) != 0 && errno == EINVAL;
+}
+
+}  // namespace
+
+error cause_of(const error& failure, const cm_id& id) {
+  for (;;) {
+    const auto fetched = id.channel().try_get_event();
+    if (!fetched || !*fetched) return is_over(id) ? given_up() : failure;
+    const auto& event = **fetched;
+    if (!event.concerns(id)) continue;
+    if (const auto outcome = event.outcome(); !outcome) return outcome.error();
+    if (event.type() == cm_event_type::disconnected) return given_up();
+  }
+}
+
+}  // namespace rdmaxx::inline v0::detail

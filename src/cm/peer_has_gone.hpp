@@ -1,0 +1,14 @@
+#pragma once
+
+// cause_of: why a step of accepting has failed. Of a peer that has given up meanwhile, the C
+// functions only say "invalid argument"; the identifier's events say more.
+
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/core/error.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+/// That the peer has gone, if it has; otherwise the failure itself.
+[[nodiscard]] error cause_of(const error& failure, const cm_id& id);
+
+}  // namespace rdmaxx::inline v0::detail
