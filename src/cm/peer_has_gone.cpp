@@ -26,11 +26,12 @@ bool is_over(const cm_id& id) {
 error cause_of(const error& failure, const cm_id& id) {
   for (;;) {
     const auto fetched = id.channel().try_get_event();
-    if (!fetched || !*fetched) return is_over(id) ? given_up() : failure;
-    const auto& event = **fetched;
-    if (!event.concerns(id)) continue;
-    if (const auto outcome = event.outcome(); !outcome) return outcome.error();
-    if (event.type() == cm_event_type::disconnected) return given_up();
+    if (!fetched) return failure;
+    const auto& event = *fetched;
+    if (!event) return is_over(id) ? given_up() : failure;
+    if (!event->concerns(id)) continue;
+    if (const auto outcome = event->outcome(); !outcome) return outcome.error();
+    if (event->type() == cm_event_type::disconnected) return given_up();
   }
 }
 

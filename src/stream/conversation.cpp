@@ -329,9 +329,13 @@ void conversation::sleep(lock& held, time_point deadline) {
 void conversation::drain_events() {
   while (receives_are_armed_ || sends_are_armed_) {  // each queue that is armed raises one event
     const auto fetched = equipment_.channel.try_get();
-    if (!fetched) is_lost(fetched.error());
-    if (!fetched || !fetched->has_value()) return;
-    const bool is_receive = (*fetched)->queue().native() == equipment_.recv_cq.native();
+    if (!fetched) {
+      is_lost(fetched.error());
+      return;
+    }
+    const auto& event = *fetched;
+    if (!event) return;
+    const bool is_receive = event->queue().native() == equipment_.recv_cq.native();
     (is_receive ? receives_are_armed_ : sends_are_armed_) = false;
   }
 }

@@ -27,7 +27,8 @@ stream_buffer::int_type stream_buffer::underflow() {
   if (gptr() != egptr()) return traits_type::to_int_type(*gptr());
   // Whoever asks and waits for the answer means to have asked. A peer that has stopped reading may
   // have answered before.
-  if (!send_buffered() && *failure_ != std::errc::broken_pipe) throw rdmaxx::exception(*failure_);
+  if (!send_buffered() && failure_ && *failure_ != std::errc::broken_pipe)
+    throw rdmaxx::exception(*failure_);
   give_back();
   const auto here = stream_.peek();
   if (!here) {
