@@ -30,6 +30,7 @@ auto first_success(std::string_view peer, Options options, Attempt attempt)
   auto outcome = attempt(addresses.front(), options);
   for (std::size_t next = 1; next < addresses.size() && !outcome; ++next) {
     options.timeout = detail::time_until(end);
+    if (options.timeout.count() == 0) break;
     outcome = attempt(addresses[next], options);
   }
   return outcome;

@@ -34,8 +34,7 @@ def _use(prefix: Path) -> None:
 
 
 def _use_as_subdirectory() -> None:
-    cache = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"] if (found := shutil.which("ccache")) else []
-    options = [f"-DRDMAXX_SOURCE={ROOT}", "-DRDMAXX_BUILD_SOFTVERBS=ON", *cache]
+    options = [f"-DRDMAXX_SOURCE={ROOT}", "-DRDMAXX_BUILD_SOFTVERBS=ON"]
     _build_and_run(installed_tree.FOLDER / "subdirectory" / "consumer", *options)
 
 
@@ -65,7 +64,8 @@ def _ask_for_unknown_component() -> None:
 
 def _configure(build: Path, *options: str) -> None:
     shutil.rmtree(build, ignore_errors=True)
+    cache = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"] if (found := shutil.which("ccache")) else []
     build.parent.mkdir(parents=True, exist_ok=True)
     installed_tree.run_step(
-        "configuring the consumer", ["cmake", "-G", "Ninja", "-S", SOURCE, "-B", build, *options], build
+        "configuring the consumer", ["cmake", "-G", "Ninja", "-S", SOURCE, "-B", build, *cache, *options], build
     )
