@@ -3,12 +3,13 @@
 //   server$ 04_echo_server 0.0.0.0:7471
 //   client$ 05_echo_client 10.0.0.7:7471 some words
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <future>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,18 +44,22 @@ int main(int argc, char** argv) {
     fmt::print("listening on {}\n", waiting.local_addr());
     std::fflush(stdout);
     const unsigned long last = argc == 3 ? std::stoul(argv[2]) : 0;
-    std::vector<std::jthread> serving;
-    while (last == 0 || serving.size() < last) {
+    std::vector<std::future<void>> serving;
+    for (unsigned long count = 0; last == 0 || count < last;) {
+      std::erase_if(serving, [](const auto& one) {
+        return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      });
       auto accepted = waiting.accept();
       if (!accepted) {
         fmt::print(stderr, "{}\n", accepted.error());
         if (accepted.error().category() == error_category::peer) continue;
         return 1;
       }
-      serving.emplace_back([peer = *std::move(accepted)]() mutable {
+      ++count;
+      serving.push_back(std::async(std::launch::async, [peer = *std::move(accepted)]() mutable {
         if (const auto done = echo(std::move(peer)); !done)
           fmt::print(stderr, "{}\n", done.error());
-      });
+      }));
     }
     return 0;
   } catch (const std::exception& failure) {

@@ -118,6 +118,16 @@ bool is_wanted(std::string_view name) {
   return wanted.empty() || std::ranges::find(wanted, name) != wanted.end();
 }
 
+/// Of an interface that SOFTVERBS_NETDEVS names. Once: interfaces are listed often.
+void warn_of_missing(const std::vector<netdev>& found) {
+  static std::atomic<bool> has_warned = false;
+  for (const auto& name : settings::get().netdevs) {
+    if (std::ranges::find(found, name, &netdev::name) == found.end() && !has_warned.exchange(true))
+      log(log_level::warning, "SOFTVERBS_NETDEVS: {} is no interface that is up and has an address",
+          name);
+  }
+}
+
 /// fe80::/64 and the modified EUI-64 of the MAC (RFC 4291, appendix A).
 address link_local_of(const std::array<std::uint8_t, 6>& mac) {
   address result;
@@ -136,12 +146,7 @@ std::vector<netdev> usable_netdevs() {
     if ((link->ifa_flags & IFF_UP) == 0 || !is_wanted(link->ifa_name)) continue;
     if (interfaces.has_address(link->ifa_name)) found.push_back(describe(link));
   }
-  for (const auto& name : settings::get().netdevs) {
-    static std::atomic<bool> was_told = false;
-    if (std::ranges::find(found, name, &netdev::name) == found.end() && !was_told.exchange(true))
-      log(log_level::warning, "SOFTVERBS_NETDEVS: {} is no interface that is up and has an address",
-          name);
-  }
+  warn_of_missing(found);
   std::ranges::sort(
       found, {}, [](const netdev& device) { return std::tuple(!device.loopback, device.index); });
   return found;

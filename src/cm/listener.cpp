@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "cm/awaited_event.hpp"
-#include "cm/peer_has_gone.hpp"
+#include "cm/cause_of.hpp"
 
 namespace rdmaxx::inline v0::cm {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cm/peer_has_gone.hpp"
+#include "cm/cause_of.hpp"
 #include "stream/conversation_handle.hpp"
 #include "stream/own_greeting.hpp"
 

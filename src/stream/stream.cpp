@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,9 +29,9 @@ time_point deadline_of(std::optional<std::chrono::milliseconds> timeout) {
   return timeout ? deadline_after(*timeout) : time_point::max();
 }
 
-error timed_out(std::string_view operation) {
-  return errno_error(operation, ETIMEDOUT, "the peer did nothing in time",
-                     "nothing is lost: call again, or set another timeout");
+error timed_out(std::string_view operation,
+                std::string hint = "nothing is lost: call again, or set another timeout") {
+  return errno_error(operation, ETIMEDOUT, "the peer did nothing in time", std::move(hint));
 }
 
 /// Why a call that has to take everything has taken only a part.
@@ -36,13 +39,7 @@ error incomplete(const error& why, std::size_t done, std::size_t wanted) {
   return why.within(fmt::format("after {} of {} bytes", done, wanted));
 }
 
-/// The same if the time was over.
-error out_of_time(std::string_view operation, std::size_t done, std::size_t wanted) {
-  return incomplete(
-      errno_error(operation, ETIMEDOUT, "the peer did nothing in time",
-                  "nothing is lost: go on behind those bytes, or set another timeout"),
-      done, wanted);
-}
+constexpr const char* go_on = "nothing is lost: go on behind those bytes, or set another timeout";
 
 template <class Byte>
 std::size_t total(std::span<const std::span<Byte>> pieces) {
@@ -111,7 +108,7 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
     const auto outcome = (*shared_)->read(pieces, deadline);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
-    if (!count) return out_of_time("reading from a stream", done, wanted);
+    if (!count) return incomplete(timed_out("reading from a stream", go_on), done, wanted);
     if (*count == 0) {
       return errno_error("reading from a stream", ENODATA,
                          fmt::format("the stream ended after {} of {} bytes", done, wanted));
@@ -151,7 +148,7 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
     const auto outcome = (*shared_)->write(pieces, deadline, true);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
-    if (!count) return out_of_time("writing to a stream", done, wanted);
+    if (!count) return incomplete(timed_out("writing to a stream", go_on), done, wanted);
     done += *count;
     drop_front(pieces, *count);
   }

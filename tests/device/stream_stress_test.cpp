@@ -216,6 +216,7 @@ TEST(stream_stress, a_killed_peer_is_no_end_of_the_stream) {
     auto client = stream::connect(first.substr(announcement.size()),
                                   {.read_timeout = patience, .write_timeout = patience})
                       .value();
+    // Whatever the streams do at that moment: nothing relies on how long it is.
     const std::chrono::microseconds until(random() % 20'000);
     const std::jthread killer([&] {
       std::this_thread::sleep_for(until);

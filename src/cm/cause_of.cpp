@@ -1,4 +1,4 @@
-#include "cm/peer_has_gone.hpp"
+#include "cm/cause_of.hpp"
 
 #include <cerrno>
 
