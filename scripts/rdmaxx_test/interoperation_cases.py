@@ -187,12 +187,20 @@ SMALL_PACKETS = [
     *(_perftest(f"ib_{test}_bw {LARGE}") for test in ("send", "write", "read")),
 ]
 
+# Not the unreliable ones, which may lose.
 UNDER_LOSS = [
     _stream(),
+    _stream(ipv6=True),
     _rping("-V -C 10 -S 60000"),
+    _rping("-V -C 10", ipv6=True),
+    _ucmatose("-c 5"),
+    _refused(),
+    _refused(ipv6=True),
     _pingpong(f"ibv_rc_pingpong -c {PINGS}"),
+    _pingpong(f"ibv_rc_pingpong -c {PINGS}", ipv6=True),
     # A loss is noticed after the timeout of the queue pair, 67 ms with 14.
     *(_perftest(f"ib_{test}_bw -u 14 {MEDIUM}") for test in ("send", "write", "read")),
+    *(_perftest(f"ib_atomic_bw -u 14 -A {atomic} -n 50") for atomic in ("FETCH_AND_ADD", "CMP_AND_SWAP")),
 ]
 
 PROGRAMS_ON = {JUMBO: [*CONNECTING, *PINGPONGS, *PERFTESTS], ETHERNET: SMALL_PACKETS, LOSSY: UNDER_LOSS}
