@@ -64,14 +64,29 @@ bool assign_log(settings& all, std::string_view text) {
   return true;
 }
 
-bool assign_netdevs(settings& all, std::string_view text) {
-  std::vector<std::string> names;
+std::vector<std::string> parse_list(std::string_view text) {
+  std::vector<std::string> words;
   while (!text.empty()) {
-    const auto name = text.substr(0, text.find(','));
-    if (!name.empty()) names.emplace_back(name);
-    text.remove_prefix(std::min(name.size() + 1, text.size()));
+    const auto word = text.substr(0, text.find(','));
+    if (!word.empty()) words.emplace_back(word);
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
   }
-  all.netdevs = std::move(names);
+  return words;
+}
+
+bool assign_netdevs(settings& all, std::string_view text) {
+  all.netdevs = parse_list(text);
+  return true;
+}
+
+bool assign_trusted_users(settings& all, std::string_view text) {
+  std::vector<unsigned> users;
+  for (const auto& word : parse_list(text)) {
+    const auto number = parse_number(word);
+    if (!number) return false;
+    users.push_back(*number);
+  }
+  all.trusted_users = std::move(users);
   return true;
 }
 
@@ -127,6 +142,7 @@ constexpr auto variables = std::to_array<variable>({
     {"MAX_CQE", "1 to 64M", assign_number<&settings::max_cqe, 1, 1U << 26>},
     {"MAX_MR", "1 to 16M", assign_number<&settings::max_mr, 1, 1U << 24>},
     {"CAPTURE", "a file name", assign_text<&settings::capture>},
+    {"TRUSTED_USERS", "numbers of users, separated by commas", assign_trusted_users},
     {"FAULTS", "a list of faults", assign_text<&settings::faults>},
 });
 

@@ -43,6 +43,8 @@ struct settings {
   unsigned max_cqe = 4U << 20;                   ///< MAX_CQE: entries of one completion queue
   unsigned max_mr = 1U << 20;                    ///< MAX_MR
   std::string capture;                           ///< CAPTURE=file: writes a pcap of all traffic
+  /// TRUSTED_USERS=1000,1001: numbers of users whose processes are treated as the own user's are.
+  std::vector<unsigned> trusted_users;
   std::string faults;  ///< FAULTS=loss=0.01,seed=7,…: see engine/faults.hpp
 
   /// The process's settings.

@@ -25,12 +25,12 @@ received_descriptors::received_descriptors(msghdr& message) {
 
 descriptor_pair received_descriptors::take(const msghdr& message) const {
   descriptor_pair fds{-1, -1};
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-    return fds;
+  auto* const whole = const_cast<msghdr*>(&message);
+  for (auto* each = CMSG_FIRSTHDR(whole); each != nullptr; each = CMSG_NXTHDR(whole, each)) {
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+    std::memcpy(fds.data(), CMSG_DATA(each),
+                std::min<std::size_t>(sizeof fds, each->cmsg_len - CMSG_LEN(0)));
   }
-  std::memcpy(fds.data(), CMSG_DATA(header),
-              std::min<std::size_t>(sizeof fds, header->cmsg_len - CMSG_LEN(0)));
   return fds;
 }
 

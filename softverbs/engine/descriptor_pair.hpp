@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include <net/credentials.hpp>
 #include <sys/socket.h>
 
 namespace softverbs::engine {
@@ -12,7 +13,8 @@ using descriptor_pair = std::array<int, 2>;
 /// Sends the message with the descriptors attached; false if nobody takes it. Never waits.
 [[nodiscard]] bool send_descriptors(int socket, msghdr message, const descriptor_pair& fds);
 
-/// Room for the descriptors of a message that is received; to be set before recvmsg.
+/// Room for the descriptors of a message that is received, and for the credentials of its sender
+/// where they are asked for; to be set before recvmsg.
 class received_descriptors {
  public:
   explicit received_descriptors(msghdr& message);
@@ -20,7 +22,8 @@ class received_descriptors {
   [[nodiscard]] descriptor_pair take(const msghdr& message) const;
 
  private:
-  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(sizeof(descriptor_pair))> control_{};
+  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(sizeof(descriptor_pair)) +
+                                                 net::credentials_control_bytes> control_{};
 };
 
 }  // namespace softverbs::engine

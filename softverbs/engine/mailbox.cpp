@@ -37,7 +37,7 @@ std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::add
                                        std::uint16_t port) {
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return nullptr;
-  if (::bind(fd, name.get(), name.bytes) != 0) {
+  if (!net::ask_for_credentials(fd) || ::bind(fd, name.get(), name.bytes) != 0) {
     const int failure = errno;
     ::close(fd);
     errno = failure;
@@ -67,8 +67,10 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
     out.memory_fd = memory_fd;
     out.bell_fd = bell_fd;
     sender.bytes = message.msg_namelen;
+    const auto who = net::credentials_in(message);
     envelope cover;
-    if (bytes >= static_cast<ssize_t>(sizeof cover)) {
+    if (who && net::are_trusted(*who) && bytes >= static_cast<ssize_t>(sizeof cover)) {
+      out.sender = *who;
       std::memcpy(&cover, memory.data(), sizeof cover);
       out.source = cover.source;
       out.destination = cover.destination;

@@ -15,6 +15,7 @@
 #include <engine/abstract_name.hpp>
 #include <engine/packet_ring.hpp>
 #include <net/address.hpp>
+#include <net/credentials.hpp>
 #include <sys/uio.h>
 #include <wire/icrc.hpp>
 
@@ -38,6 +39,7 @@ class mailbox {
   /// A letter, as it lies in `memory`.
   struct letter {
     enum class kind : std::uint8_t { packets, ring } what = kind::packets;
+    net::credentials sender;  ///< by the kernel's word; source and destination are by the sender's
     net::address source;
     net::address destination;
     std::uint16_t source_port = 0;
@@ -47,7 +49,8 @@ class mailbox {
     int bell_fd = -1;
   };
   static constexpr std::size_t letter_bytes = 65536 + 64;  // no train of packets is longer
-  /// False if there is none. Letters that make no sense are thrown away.
+  /// False if there is none. Letters that make no sense, or come from users who are not trusted,
+  /// are thrown away.
   [[nodiscard]] bool take(std::span<std::byte> memory, letter& out) const;
 
   /// Sends the ring to the process that holds the address and port; false if nobody does.

@@ -132,6 +132,10 @@ TEST(softverbs_settings, commas_alone_name_no_netdev) {
 
   EXPECT_TRUE(all.assign("NETDEVS", ",eth0,,lo,"));
   EXPECT_THAT(all.netdevs, ElementsAre("eth0", "lo"));
+  EXPECT_TRUE(all.assign("TRUSTED_USERS", "1000,1001"));
+  EXPECT_THAT(all.trusted_users, ElementsAre(1000U, 1001U));
+  EXPECT_FALSE(all.assign("TRUSTED_USERS", "1000,alice"));
+  EXPECT_THAT(all.trusted_users, ElementsAre(1000U, 1001U));
 }
 
 // The process's settings are read once, so these look at processes that start afresh.
