@@ -16,7 +16,8 @@ def read(lane: str, program: str, report: Path, log: Path, status: int | None) -
         return [_failure(lane, program, f"{lane} did not finish", _how_it_ended(log, status))]
     if status != 0 and not any(test.outcome is Outcome.FAILED for test in tests):
         tests.append(_failure(lane, program, f"{lane} ended badly", _how_it_ended(log, status)))
-    return tests
+    # Lanes in which no test is asked for are not run at all.
+    return tests or [_failure(lane, program, f"{lane} ran no test", _how_it_ended(log, status))]
 
 
 def _failure(lane: str, program: str, name: str, message: str) -> Test:

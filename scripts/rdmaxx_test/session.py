@@ -16,10 +16,10 @@ from pathlib import Path
 from rdmaxx_project import presets, processes, progress
 from rdmaxx_project.repository import BUILD, ROOT
 from rdmaxx_test import lane_runs, plan, summary, testbed_selftest
-from rdmaxx_test.checks import Check
+from rdmaxx_test.checks import Check, Finding
 from rdmaxx_test.command_line import Request
 from rdmaxx_test.lanes import Lane
-from rdmaxx_test.listing import tests_of
+from rdmaxx_test.listing import ListingFailure, tests_of
 from rdmaxx_test.results import LaneReport, Outcome, Test
 
 RUNS = BUILD / "test-runs"
@@ -48,6 +48,7 @@ class Session:
         self._out = _new_run_folder()
         self._tried: set[Build] = set()
         self._unbuilt: dict[Build, str] = {}  # with what the compiler said
+        self._unlisted: dict[str, str] = {}  # programs that did not tell their tests, with how they ended
 
     def run(self) -> int:
         started = time.monotonic()
@@ -68,8 +69,13 @@ class Session:
             return
         without_tests = set()
         for program in self._programs():
-            if self._build(Build("dev", program)) and not self._selected(program):
-                without_tests.add(program)
+            if not self._build(Build("dev", program)):
+                continue
+            try:
+                if not self._selected(program):
+                    without_tests.add(program)
+            except ListingFailure as failure:  # its lanes stay: they tell more, and cannot vanish
+                self._unlisted[program] = str(failure)
         self._plan.keep_lanes(lambda lane: lane.program not in without_tests)
 
     def _selected(self, program: str) -> list[str]:
@@ -94,8 +100,10 @@ class Session:
         print("checks:", *(f"  {check.suite}" for check in self._plan.checks), sep="\n")
         print("tests:")
         for program in self._programs():
-            print(*(f"  {title}" for title in self._selected(program)), sep="\n")
-        return 1 if self._unbuilt else 0
+            if program not in self._unlisted:
+                print(*(f"  {title}" for title in self._selected(program)), sep="\n")
+        print(*(f"{program}: {how}" for program, how in self._unlisted.items()), sep="\n", end="")
+        return 1 if self._unbuilt or self._unlisted else 0
 
     def _columns(self) -> list[str]:
         return list(dict.fromkeys([CHECK_LANE, *(lane.name for lane in self._plan.lanes)]))
@@ -109,7 +117,7 @@ class Session:
             try:
                 reports = [self._run_here(lane) for lane in self._plan.lanes_here()]
                 reports += [self._check(check) for check in self._plan.checks]
-                return reports + in_guest.result() + self._build_failures()
+                return reports + in_guest.result() + self._build_failures() + self._listing_failures()
             except BaseException:
                 processes.stop_all()
                 raise
@@ -150,6 +158,12 @@ class Session:
             for build, output in self._unbuilt.items()
         ]
 
+    def _listing_failures(self) -> list[LaneReport]:
+        return [
+            LaneReport(CHECK_LANE, [Test(CHECK_LANE, "list of tests", program, Outcome.FAILED, how)], 0.0)
+            for program, how in self._unlisted.items()
+        ]
+
     def _check(self, check: Check) -> LaneReport:
         started = time.monotonic()
         progress.moving(check.suite)
@@ -158,7 +172,9 @@ class Session:
         tests = list(_findings_as_tests(check, wanted))
         seconds = time.monotonic() - started
         failed = sum(test.outcome is Outcome.FAILED for test in tests)
-        verdict = f"{failed} of {len(tests)} failed" if failed else f"{len(tests)} passed"
+        skipped = sum(test.outcome is Outcome.SKIPPED for test in tests)
+        verdict = f"{failed} of {len(tests)} failed" if failed else f"{len(tests) - skipped} passed"
+        verdict += f", {skipped} skipped" if skipped else ""
         progress.line(f"{check.suite}: {verdict} ({seconds:.0f} s)")
         return LaneReport(check.suite, tests, seconds)
 
@@ -166,10 +182,18 @@ class Session:
 def _findings_as_tests(check: Check, wanted) -> Iterable[Test]:
     try:
         for finding in check.run(wanted):
-            outcome = Outcome.FAILED if finding.problem else Outcome.PASSED
-            yield Test(CHECK_LANE, check.suite, finding.case, outcome, finding.problem)
+            yield _as_test(check, finding)
     except Exception:  # a check that breaks down must not take the others with it
         yield Test(CHECK_LANE, check.suite, "run", Outcome.FAILED, traceback.format_exc())
+
+
+def _as_test(check: Check, finding: Finding) -> Test:
+    outcome, message = Outcome.PASSED, ""
+    if finding.problem:
+        outcome, message = Outcome.FAILED, finding.problem
+    elif finding.skipped:
+        outcome, message = Outcome.SKIPPED, finding.skipped
+    return Test(CHECK_LANE, check.suite, finding.case, outcome, message)
 
 
 def _new_run_folder() -> Path:

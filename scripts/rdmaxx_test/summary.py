@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from rdmaxx_test.checks import PREFIX
 from rdmaxx_test.results import LaneReport, Outcome, Test
 
 MESSAGE_LINES = 60
@@ -30,7 +31,7 @@ def _matrix(tests: list[Test], lane_order: list[str]) -> str:
     cells: dict[tuple[str, str], list[Test]] = defaultdict(list)
     for test in tests:
         cells[test.suite, test.lane].append(test)
-    suites = sorted({suite for suite, _ in cells}, key=lambda suite: (suite.startswith("check:"), suite))
+    suites = sorted({suite for suite, _ in cells}, key=lambda suite: (suite.startswith(PREFIX), suite))
     lanes = [lane for lane in lane_order if any(lane == used for _, used in cells)]
     rows = [["suite", *lanes]]
     rows += [[suite, *(_cell(cells.get((suite, lane), [])) for lane in lanes)] for suite in suites]
@@ -63,15 +64,26 @@ def _failures(tests: list[Test]) -> str:
 
 
 def _skips(tests: list[Test]) -> str:
+    """Tests are counted by lane, for many lanes lack the same; cases of checks are named."""
     reasons: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    names: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for test in tests:
-        if test.outcome is Outcome.SKIPPED:
+        if test.outcome is not Outcome.SKIPPED:
+            continue
+        if test.suite.startswith(PREFIX):
+            names[test.message][test.suite].append(test.name)
+        else:
             reasons[test.message][test.lane] += 1
-    if not reasons:
+    if not reasons and not names:
         return ""
     lines = [
         f"  {reason}: " + ", ".join(f"{count} on {lane}" for lane, count in lanes.items())
         for reason, lanes in sorted(reasons.items())
+    ]
+    lines += [
+        f"  {reason}: {suite}: {'; '.join(cases)}"
+        for reason, suites in sorted(names.items())
+        for suite, cases in suites.items()
     ]
     return "\n".join(["skipped:", *lines])
 

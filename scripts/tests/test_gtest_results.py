@@ -51,6 +51,10 @@ class GtestResults(unittest.TestCase):
         self.assertIn("exit status 139, in queue_pair.connects", test.message)
         self.assertIn("Segmentation fault", test.message)
 
+    def test_a_lane_that_ran_no_test_is_a_failure(self):
+        self.report.write_text("<testsuites></testsuites>")
+        self.assertEqual([(t.name, t.outcome) for t in self.read(0)], [("rxe ran no test", Outcome.FAILED)])
+
     def test_a_sanitizer_report_after_the_last_test_is_a_failure(self):
         self.report.write_text('<testsuites><testcase name="a" status="run" classname="s"/></testsuites>')
         self.log.write_text("WARNING: ThreadSanitizer: data race\n")

@@ -26,6 +26,13 @@ class Summary(unittest.TestCase):
         self.assertIn("FAILED queue_pair.t11 [siw]", self.lines)
         self.assertIn("  because: 2 on rxe", self.lines)
 
+    def test_cases_of_checks_that_could_not_be_tried_are_counted_and_named(self):
+        tests = some("host", "check: processes", passed=1, skipped=2)
+        lines = summary.render(tests, [], ["host"]).splitlines()
+        self.assertEqual(lines[1].split(), ["check:", "processes", "1+2s"])
+        self.assertIn("  because: check: processes: t1; t2", lines)
+        self.assertEqual(lines[-1], "1 passed, 0 failed, 2 skipped")
+
 
 class TestbedSelftest(unittest.TestCase):
     def test_lines_become_results(self):

@@ -10,13 +10,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One case of a check; no problem means that it holds."""
+    """One case of a check; no problem means that it holds, unless `skipped` says why it could not be tried."""
 
     case: str
     problem: str = ""
+    skipped: str = ""
+
+    def __post_init__(self) -> None:
+        assert not (self.problem and self.skipped), "a case that was not tried has no problem"
 
 
 PREFIX = "check: "
+ONLY_ROOT = "only root can make network namespaces"  # the reason of many a skip
 Wanted = Callable[[str], bool]
 
 
