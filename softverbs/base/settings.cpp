@@ -140,7 +140,7 @@ constexpr auto variables = std::to_array<variable>({
     {"MAX_INLINE", "bytes, from 0 to 64K", assign_number<&settings::max_inline, 0, 1U << 16>},
     {"MAX_CQ", "1 to 16M", assign_number<&settings::max_cq, 1, 1U << 24>},
     {"MAX_CQE", "1 to 64M", assign_number<&settings::max_cqe, 1, 1U << 26>},
-    {"MAX_MR", "1 to 16M", assign_number<&settings::max_mr, 1, 1U << 24>},
+    {"MAX_MR", "1 to 8M", assign_number<&settings::max_mr, 1, 1U << 23>},
     {"CAPTURE", "a file name", assign_text<&settings::capture>},
     {"TRUSTED_USERS", "numbers of users, separated by commas", assign_trusted_users},
     {"FAULTS", "a list of faults", assign_text<&settings::faults>},

@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <csignal>
 #include <exception>
-#include <random>
 #include <system_error>
 
 #include <base/log.hpp>
+#include <base/random.hpp>
 #include <cm/identifier.hpp>
 #include <cm/sign_of_life.hpp>
 #include <engine/fault_plan.hpp>
@@ -51,9 +51,7 @@ agent::agent()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (epoll_ < 0 || wake_fd_ < 0)
     throw std::system_error(errno, std::generic_category(), "no descriptor is left");
-  std::random_device random;
-  ca_guid_ = std::uint64_t{random()} << 32U | random();
-  next_number_ = static_cast<std::uint16_t>(random());
+  ca_guid_ = random_number<std::uint64_t>();
   for (const int fd : {epoll_, wake_fd_}) engine::close_in_children(fd);
   watch(wake_fd_);
   sigset_t all{};
@@ -119,14 +117,19 @@ void agent::data_came_to(std::uint32_t qpn) {
 
 std::uint32_t agent::enter(identifier& who, std::uint16_t port) {
   constexpr unsigned all_numbers = 1U << 16U;
+  auto drawn = random_number<std::uint16_t>();
   for (unsigned i = 0; i < all_numbers; ++i) {
-    const auto number = std::uint32_t{port} << 16U | ++next_number_;
+    const auto number = std::uint32_t{port} << 16U | drawn++;
+    // A late message to one that is gone is not for its successor.
+    if (std::ranges::find(left_, number) != left_.end()) continue;
     if (by_number_.try_emplace(number, &who).second) return number;
   }
   return 0;
 }
 
-void agent::leave(std::uint32_t number) { by_number_.erase(number); }
+void agent::leave(std::uint32_t number) {
+  if (by_number_.erase(number) > 0) left_[next_left_++ % left_.size()] = number;
+}
 
 void agent::listen(const port_reservation& port, identifier& who) {
   for (std::size_t i = 0; i < port.boxes().size(); ++i) {
@@ -144,10 +147,7 @@ void agent::stop_listening(const port_reservation& port) {
   }
 }
 
-std::uint32_t agent::random_psn() {
-  static thread_local std::minstd_rand random(std::random_device{}());
-  return static_cast<std::uint32_t>(random()) & wire::psn_mask;
-}
+std::uint32_t agent::random_psn() { return random_number<std::uint32_t>() & wire::psn_mask; }
 
 void agent::set_timer(identifier& who, time_point when) {
   std::erase_if(timers_, [&](const auto& each) { return each.second == &who; });

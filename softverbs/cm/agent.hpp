@@ -6,6 +6,8 @@
 // moment. After fork a child has an agent of its own; that of its parent stays untouched in memory.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -69,7 +71,7 @@ class agent final : private engine::time_source {
 
   /// Random, for each process: a restarted program is not taken for its predecessor.
   [[nodiscard]] std::uint64_t ca_guid() const noexcept { return ca_guid_; }
-  [[nodiscard]] std::uint32_t random_psn();
+  [[nodiscard]] static std::uint32_t random_psn();
 
   /// Makes this process notice the end of a neighbour, whose messages come from that port.
   void watch_neighbour(identifier& who, const net::address& address, std::uint16_t port);
@@ -115,7 +117,8 @@ class agent final : private engine::time_source {
   int epoll_ = -1;
   int wake_fd_ = -1;
   std::unordered_map<std::uint32_t, identifier*> by_number_;
-  std::uint16_t next_number_ = 0;
+  std::array<std::uint32_t, 256> left_{};  ///< the last numbers that were given back
+  std::size_t next_left_ = 0;
   std::map<request_key, identifier*> requests_;
   struct listening {
     const class port_reservation* port = nullptr;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <base/random.hpp>
 #include <cm/identifier.hpp>
 #include <engine/station.hpp>
 #include <net/netdev.hpp>
@@ -252,9 +253,9 @@ int identifier::connect(const rdma_conn_param* wanted) {
   if (number_ == 0) number_ = agent_.enter(*this, management_port);
   if (number_ == 0) return ENOMEM;
   agent_.show_life(own_, management_port);
-  transaction_ = std::uint64_t{number_} << 32U | agent_.random_psn();
+  transaction_ = random_number<std::uint64_t>();
   service_ = service_id(ps, peer_port_);
-  own_psn_ = agent_.random_psn();
+  own_psn_ = agent::random_psn();
   own_qpn_ = qp != nullptr ? qp->qp_num : terms.qp_num;
   responder_resources_ = terms.responder_resources;
   initiator_depth_ = terms.initiator_depth;
@@ -425,7 +426,7 @@ void identifier::on_request(const engine::management_datagram& datagram) {
   made->transaction_ = message.transaction;
   made->service_ = message.service_id;
   made->type_of_service_ = message.traffic_class;
-  made->own_psn_ = agent_.random_psn();
+  made->own_psn_ = agent::random_psn();
   made->path_timeout_ = message.ack_timeout;
   made->acknowledge_timeout_ = message.ack_timeout;
   const agent::request_key key{

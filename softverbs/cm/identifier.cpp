@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <engine/station.hpp>
+#include <net/credentials.hpp>
 #include <net/netdev.hpp>
 #include <netinet/in.h>
 #include <verbs/soft_verbs.hpp>
@@ -153,6 +154,9 @@ int identifier::use_address(const net::address& own) {
 }
 
 int identifier::reserve_port(bool to_listen) {
+  // As the kernel's rdma_cm: these, whatever net.ipv4.ip_unprivileged_port_start says.
+  constexpr std::uint16_t first_unreserved_port = 1024;
+  if (port_ != 0 && port_ < first_unreserved_port && !net::may_bind_reserved_ports()) return EACCES;
   const port_reservation::wish wanted{.space = ps,
                                       .own = own_,
                                       .port = port_,

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
 #include <string>
 #include <string_view>
 
+#include <base/random.hpp>
 #include <engine/management.hpp>
 #include <engine/station.hpp>
 #include <fmt/format.h>
@@ -111,10 +111,10 @@ bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
 std::unique_ptr<port_reservation> port_reservation::take(const wish& wanted) {
   std::unique_ptr<port_reservation> made(new port_reservation);
   if (wanted.port != 0) return made->claim(wanted, wanted.port) ? std::move(made) : nullptr;
-  static thread_local std::minstd_rand random(std::random_device{}());
-  std::uniform_int_distribution<std::uint16_t> free(first_free_port, last_free_port);
+  constexpr std::uint32_t free_ports = last_free_port - first_free_port + 1;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    if (made->claim(wanted, free(random))) return made;
+    const auto drawn = first_free_port + random_number<std::uint32_t>() % free_ports;
+    if (made->claim(wanted, static_cast<std::uint16_t>(drawn))) return made;
     if (errno != EADDRINUSE && errno != EADDRNOTAVAIL) return nullptr;
   }
   errno = EADDRINUSE;

@@ -1,17 +1,20 @@
 #include <engine/memory_table.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <span>
 #include <tuple>
 #include <utility>
+
+#include <base/random.hpp>
 
 namespace softverbs::engine {
 namespace {
 
 constexpr std::uint32_t tag_bits = 8;
 constexpr std::uint32_t tag_mask = (1U << tag_bits) - 1;
-constexpr std::uint32_t most_indices = 1U << 24;
-// A freed index waits behind this many others, so that a late packet does not meet its successor.
-constexpr std::size_t freed_before_reuse = 64;
+// Half of what there is, so that a free index is drawn soon.
+constexpr std::size_t most_indices = 1U << 23;
 
 constexpr std::uint32_t index_of(std::uint32_t key) { return key >> tag_bits; }
 
@@ -24,9 +27,7 @@ constexpr bool inside(std::uint64_t address, std::uint64_t bytes, std::uint64_t 
 }  // namespace
 
 std::byte* memory_table::use::locate(const request& wanted) const noexcept {
-  const auto index = index_of(wanted.key);
-  if (index >= table_.slots_.size()) return nullptr;
-  const auto& found = table_.slots_[index];
+  const auto& found = table_.find(wanted.key);
   const memory_region* region = found.region;
   if (region != nullptr) {
     if (region->lkey != wanted.key || region->pd != wanted.pd) return nullptr;
@@ -46,37 +47,77 @@ std::byte* memory_table::use::locate(const request& wanted) const noexcept {
   return static_cast<std::byte*>(region->addr) + (wanted.address - region->iova);
 }
 
-int memory_table::take_slot(std::uint32_t& key) {
-  std::uint32_t index = 0;
-  const bool full = slots_.size() >= most_indices || slots_.size() > most_;
-  if (free_.size() > freed_before_reuse || (full && !free_.empty())) {
-    index = free_.front();
-    free_.erase(free_.begin());
-  } else if (full) {
-    return ENOMEM;
-  } else {
-    index = static_cast<std::uint32_t>(slots_.size());
-    slots_.emplace_back();
+std::size_t memory_table::position_of(std::uint32_t index) const noexcept {
+  const auto mask = slots_.size() - 1;
+  auto position = index & mask;
+  while (slots_[position].index != index && slots_[position].index != 0)
+    position = (position + 1) & mask;
+  return position;
+}
+
+const memory_table::slot& memory_table::find(std::uint32_t key) const noexcept {
+  static constexpr slot nothing;
+  const auto index = index_of(key);
+  return index == 0 ? nothing : slots_[position_of(index)];
+}
+
+memory_table::slot& memory_table::find(std::uint32_t key) noexcept {
+  return slots_[position_of(index_of(key))];
+}
+
+std::uint32_t memory_table::draw() {
+  if (drawn_left_ == 0) {
+    fill_with_random(std::as_writable_bytes(std::span(drawn_)));
+    drawn_left_ = drawn_.size();
   }
-  auto& taken = slots_[index];
-  taken.taken = true;
-  ++taken.tag;
-  key = index << tag_bits | taken.tag;
-  return 0;
+  return drawn_[--drawn_left_];
+}
+
+void memory_table::grow() {
+  const auto before = std::exchange(slots_, std::vector<slot>(2 * slots_.size()));
+  for (const auto& each : before) {
+    if (each.index != 0) slots_[position_of(each.index)] = each;
+  }
+}
+
+memory_table::slot* memory_table::take_slot(std::uint32_t& key) {
+  if (taken_ >= most_ || taken_ >= most_indices) return nullptr;
+  if (2 * (taken_ + 1) > slots_.size()) grow();
+  for (;;) {
+    key = draw();
+    const auto index = index_of(key);
+    if (index == 0 || std::ranges::find(freed_, index) != freed_.end()) continue;
+    auto& found = slots_[position_of(index)];
+    if (found.index != 0) continue;
+    found.index = index;
+    found.tag = static_cast<std::uint8_t>(key & tag_mask);
+    ++taken_;
+    return &found;
+  }
 }
 
 void memory_table::free_slot(std::uint32_t key) {
-  const auto index = index_of(key);
-  const auto tag = slots_[index].tag;
-  slots_[index] = {.tag = tag};
-  free_.push_back(index);
+  const auto mask = slots_.size() - 1;
+  auto hole = position_of(index_of(key));
+  if (slots_[hole].index == 0) return;
+  freed_[next_freed_++ % freed_.size()] = index_of(key);
+  --taken_;
+  slots_[hole] = {};
+  // Those behind it that would not be found across the hole move into it.
+  for (auto next = (hole + 1) & mask; slots_[next].index != 0; next = (next + 1) & mask) {
+    const auto home = slots_[next].index & mask;
+    if (((next - home) & mask) < ((next - hole) & mask)) continue;
+    slots_[hole] = std::exchange(slots_[next], {});
+    hole = next;
+  }
 }
 
 int memory_table::add(memory_region& region) {
   const std::unique_lock lock(mutex_);
   std::uint32_t key = 0;
-  if (const int failure = take_slot(key)) return failure;
-  slots_[index_of(key)].region = &region;
+  auto* const taken = take_slot(key);
+  if (taken == nullptr) return ENOMEM;
+  taken->region = &region;
   region.lkey = region.rkey = key;
   return 0;
 }
@@ -89,7 +130,7 @@ int memory_table::remove(memory_region& region) {
 }
 
 void memory_table::renew_key(memory_region& region) {
-  auto& own = slots_[index_of(region.lkey)];
+  auto& own = find(region.lkey);
   ++own.tag;
   region.lkey = region.rkey = index_of(region.lkey) << tag_bits | own.tag;
 }
@@ -97,8 +138,9 @@ void memory_table::renew_key(memory_region& region) {
 int memory_table::add(memory_window& window) {
   const std::unique_lock lock(mutex_);
   std::uint32_t key = 0;
-  if (const int failure = take_slot(key)) return failure;
-  slots_[index_of(key)].window = &window;
+  auto* const taken = take_slot(key);
+  if (taken == nullptr) return ENOMEM;
+  taken->window = &window;
   window.rkey = key;
   return 0;
 }
@@ -116,7 +158,7 @@ void memory_table::remove(memory_window& window) {
 
 std::uint32_t memory_table::choose_key(memory_window& window) {
   const std::unique_lock lock(mutex_);
-  auto& own = slots_[index_of(window.rkey)];
+  auto& own = find(window.rkey);
   ++own.tag;
   window.rkey = index_of(window.rkey) << tag_bits | own.tag;
   return window.rkey;
@@ -125,18 +167,18 @@ std::uint32_t memory_table::choose_key(memory_window& window) {
 int memory_table::bind(const binding& wanted) {
   const std::unique_lock lock(mutex_);
   // Also 10.6.7.2.2: only the tag of a key is the consumer's choice.
-  const auto index = index_of(wanted.rkey);
-  if (index >= slots_.size() || slots_[index].window != wanted.window) return EINVAL;
-  if (wanted.window == nullptr || wanted.window->pd != wanted.pd) return EINVAL;
+  if (wanted.window == nullptr || std::as_const(*this).find(wanted.rkey).window != wanted.window)
+    return EINVAL;
+  if (wanted.window->pd != wanted.pd) return EINVAL;
   auto& window = *wanted.window;
   const auto [address, bytes, access] = std::tuple(wanted.address, wanted.bytes, wanted.access);
   // 10.6.7.2.2: only an invalid window can be bound.
   if (window.type == IBV_MW_TYPE_2 && (window.bound_to != nullptr || bytes == 0)) return EINVAL;
   auto* const region = wanted.region;
   if (bytes != 0) {
-    const auto place = index_of(wanted.region_key);
-    if (place >= slots_.size() || slots_[place].region != region) return EINVAL;
-    if (region == nullptr || region->pd != window.pd) return EINVAL;
+    if (region == nullptr || std::as_const(*this).find(wanted.region_key).region != region)
+      return EINVAL;
+    if (region->pd != window.pd) return EINVAL;
     if ((region->access & IBV_ACCESS_MW_BIND) == 0) return EINVAL;
     constexpr unsigned writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     if ((access & ~(writing | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED)) != 0) return EINVAL;
@@ -145,7 +187,7 @@ int memory_table::bind(const binding& wanted) {
   }
   unbind(window);
   if (window.type == IBV_MW_TYPE_2) {
-    slots_[index].tag = static_cast<std::uint8_t>(wanted.rkey & tag_mask);
+    find(wanted.rkey).tag = static_cast<std::uint8_t>(wanted.rkey & tag_mask);
     window.rkey = wanted.rkey;
   }
   if (bytes != 0) {
@@ -163,9 +205,7 @@ int memory_table::bind(const binding& wanted) {
 
 bool memory_table::invalidate(std::uint32_t rkey, const ibv_pd* pd, std::uint32_t qpn) {
   const std::unique_lock lock(mutex_);
-  const auto index = index_of(rkey);
-  if (index >= slots_.size()) return false;
-  auto* window = slots_[index].window;
+  auto* window = std::as_const(*this).find(rkey).window;
   if (window == nullptr || window->key != rkey || window->type != IBV_MW_TYPE_2) return false;
   if (window->bound_to == nullptr || window->pd != pd || window->qpn != qpn) return false;
   unbind(*window);

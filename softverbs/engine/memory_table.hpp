@@ -1,11 +1,16 @@
 // The memory that a context's devices may touch: regions and windows by their keys.
 //
-// A key is an index (upper 24 bits) and a tag (lower 8) that changes whenever the index is used
-// anew, so that a stale key names nothing. Every access to user memory happens inside a `use` of
-// the table: deregistering waits for the uses that are under way and lets no later one find the
-// key. Any thread may call any function; nobody calls reg/dereg from inside a use.
+// A key is an index (upper 24 bits) and a tag (lower 8), both drawn at random: who knows one key
+// knows nothing about others. The tag alone is the user's in windows of type 2 (ibv_inc_rkey). The
+// last indices that were freed are not drawn, so that a late packet does not meet a successor. The
+// table is a hash table with open addressing whose hash is the index itself.
+//
+// Every access to user memory happens inside a `use` of the table: deregistering waits for the uses
+// that are under way and lets no later one find the key. Any thread may call any function; nobody
+// calls reg/dereg from inside a use.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -99,19 +104,29 @@ class memory_table {
   struct slot {
     memory_region* region = nullptr;
     memory_window* window = nullptr;
+    std::uint32_t index = 0;  ///< 0: the slot is empty, so a key of 0 is always wrong
     std::uint8_t tag = 0;
-    bool taken = false;
   };
 
-  [[nodiscard]] int take_slot(std::uint32_t& key);
+  /// Where the index is, or the empty slot where it would be.
+  [[nodiscard]] std::size_t position_of(std::uint32_t index) const noexcept;
+  [[nodiscard]] const slot& find(std::uint32_t key) const noexcept;
+  [[nodiscard]] slot& find(std::uint32_t key) noexcept;
+  [[nodiscard]] std::uint32_t draw();
+  [[nodiscard]] slot* take_slot(std::uint32_t& key);
   void free_slot(std::uint32_t key);
+  void grow();
   void renew_key(memory_region& region);
   void unbind(memory_window& window);
 
   std::size_t most_;
   mutable std::shared_mutex mutex_;
-  std::vector<slot> slots_{1};  // index 0 is never given out: a key of 0 is always wrong
-  std::vector<std::uint32_t> free_;
+  std::vector<slot> slots_{16};  // a power of two, at most half of them taken
+  std::size_t taken_ = 0;
+  std::array<std::uint32_t, 64> drawn_{};  // random numbers not used yet
+  std::size_t drawn_left_ = 0;
+  std::array<std::uint32_t, 64> freed_{};  // the last indices that were freed
+  std::size_t next_freed_ = 0;
 };
 
 }  // namespace softverbs::engine

@@ -1,9 +1,12 @@
 #include <net/credentials.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <base/settings.hpp>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace softverbs::net {
@@ -39,6 +42,13 @@ bool are_trusted(const credentials& who) {
   if (who.user == ::geteuid()) return true;
   return std::ranges::find(settings::get().trusted_users, who.user) !=
          settings::get().trusted_users.end();
+}
+
+bool may_bind_reserved_ports() {
+  __user_cap_header_struct who{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> has{};
+  if (::syscall(SYS_capget, &who, has.data()) != 0) return false;
+  return (has[0].effective & 1U << CAP_NET_BIND_SERVICE) != 0;
 }
 
 }  // namespace softverbs::net

@@ -33,4 +33,7 @@ inline constexpr std::size_t credentials_control_bytes = CMSG_SPACE(sizeof(ucred
 /// Whether rings, mailboxes and descriptors may be shared with them.
 [[nodiscard]] bool are_trusted(const credentials& who);
 
+/// Whether this process may bind ports that are reserved (CAP_NET_BIND_SERVICE).
+[[nodiscard]] bool may_bind_reserved_ports();
+
 }  // namespace softverbs::net
