@@ -1,6 +1,7 @@
 // queue_pair::drain(): everything that was posted completes, and then nothing is in flight any
 // more.
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -124,6 +125,50 @@ TEST_F(drain, works_with_full_queues) {
   pair.a.qp.drain(completed.sink()).value();
 
   EXPECT_EQ(completed.total(), sends + static_cast<int>(granted.max_recv_wr));
+}
+
+TEST_F(drain, works_with_full_queues_whose_completion_queue_has_no_room_for_more) {
+  RDMAXX_NEEDS(capability::receiver_not_ready);
+  const connected_pair pair(
+      {.capabilities = {.max_send_wr = 64, .max_recv_wr = 64}, .cq_capacity = 128, .one_cq = true});
+  const auto memory = pair.a.local_memory(64);
+  const auto sends = std::min(pair.a.qp.capabilities().max_send_wr, 64U);
+  const auto receives = std::min(pair.a.qp.capabilities().max_recv_wr, 64U);
+  for (std::uint64_t i = 0; i < receives; ++i)
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = {{memory.scatter()}}}).value();
+  for (std::uint64_t i = 0; i < sends; ++i)
+    pair.a.qp.post(send_wr{.id = wr_id{100 + i}, .from = {{memory.gather()}}}).value();
+  tally completed;
+
+  pair.a.qp.drain(completed.sink()).value();
+
+  EXPECT_EQ(completed.total(), static_cast<int>(sends + receives));
+}
+
+TEST_F(drain, comes_to_an_end_while_a_neighbour_keeps_completing) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const connected_pair pair({.one_cq = true});
+  const auto memory = pair.a.local_memory(64);
+  const auto neighbour =
+      pair.a.pd.create_qp({.send_cq = pair.a.send_cq, .recv_cq = pair.a.recv_cq}).value();
+  neighbour.to_init({}).value();
+  neighbour.to_error().value();
+  // In the error state what is posted completes at once, so there is always something to poll.
+  const auto end = std::chrono::steady_clock::now() + patience;
+  bool is_endless = false;
+  const auto keep_completing = [&](const work_completion& completion) {
+    if (completion.queue_pair() != neighbour.number()) return;
+    is_endless = std::chrono::steady_clock::now() > end;
+    if (is_endless) return;
+    neighbour.post(recv_wr{.into = {{memory.scatter()}}}).value();
+    neighbour.to_error().value();  // rxe looks at its receive queue only then
+  };
+  for (int i = 0; i < 20; ++i) neighbour.post(recv_wr{.into = {{memory.scatter()}}}).value();
+  neighbour.to_error().value();
+
+  EXPECT_TRUE(pair.a.qp.drain(keep_completing).has_value());
+
+  EXPECT_FALSE(is_endless);
 }
 
 TEST_F(drain, hands_over_what_it_finds_of_other_queue_pairs) {
