@@ -105,6 +105,10 @@ class Peer:
             raise self._failure(f"ended with {status}")
 
     @property
+    def process(self) -> int:
+        return self._process.pid
+
+    @property
     def complaints(self) -> str:
         return self._log.read_text(errors="replace").strip()
 

@@ -304,14 +304,7 @@ void agent::empty(const engine::mailbox& box) {
   constexpr int letters_per_turn = 64;
   std::vector<std::byte> memory(engine::mailbox::letter_bytes);
   engine::mailbox::letter letter;
-  for (int i = 0; i < letters_per_turn && box.take(memory, letter); ++i) {
-    if (letter.what == engine::mailbox::letter::kind::packets) {
-      receive_letter(letter);
-    } else {  // nobody has reason to send rings here
-      ::close(letter.memory_fd);
-      ::close(letter.bell_fd);
-    }
-  }
+  for (int i = 0; i < letters_per_turn && box.take(memory, letter); ++i) receive_letter(letter);
 }
 
 void agent::receive_letter(const engine::mailbox::letter& letter) {

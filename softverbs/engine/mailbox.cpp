@@ -1,36 +1,28 @@
 #include <engine/mailbox.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include <base/settings.hpp>
-#include <engine/abstract_name.hpp>
-#include <engine/descriptor_pair.hpp>
-#include <fmt/format.h>
+#include <engine/host_protocol.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace softverbs::engine {
 namespace {
 
-/// In front of every letter.
-struct envelope {
-  net::address source{};
-  net::address destination{};
-  std::uint16_t source_port = 0;
-  std::uint16_t kind = 0;
-  std::uint32_t segment_bytes = 0;
-};
+using host_protocol::letter_header;
+using host_protocol::mailbox_name;
 
-abstract_name name_of(const net::address& address, std::uint16_t port) {
-  return abstract_name(fmt::format("softverbs/{}/{}", address.text(), port));
-}
+constexpr std::uint16_t of_packets = 0;
+constexpr int most_thrown_away = 64;
 
 }  // namespace
 
 std::unique_ptr<mailbox> mailbox::open(const net::address& own, std::uint16_t port) {
-  return open(name_of(own, port), own, port);
+  return open(mailbox_name(own, port), own, port);
 }
 
 std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::address& own,
@@ -51,62 +43,37 @@ std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::add
 mailbox::~mailbox() { ::close(fd_); }
 
 bool mailbox::take(std::span<std::byte> memory, letter& out) const {
-  for (;;) {
+  // Whoever else writes here shall not keep this thread busy for ever.
+  for (int thrown_away = 0; thrown_away < most_thrown_away; ++thrown_away) {
     out = {};
-    abstract_name sender;
     iovec part{.iov_base = memory.data(), .iov_len = memory.size()};
+    // No room for descriptors: the kernel closes what anybody may send along.
+    alignas(cmsghdr) std::array<unsigned char, net::credentials_control_bytes> control{};
     msghdr message{};
-    message.msg_name = &sender.name;
-    message.msg_namelen = sizeof sender.name;
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    const received_descriptors descriptors(message);
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
     const auto bytes = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0) return false;
-    const auto [memory_fd, bell_fd] = descriptors.take(message);
-    out.memory_fd = memory_fd;
-    out.bell_fd = bell_fd;
-    sender.bytes = message.msg_namelen;
     const auto who = net::credentials_in(message);
-    envelope cover;
-    if (who && net::are_trusted(*who) && bytes >= static_cast<ssize_t>(sizeof cover)) {
-      out.sender = *who;
-      std::memcpy(&cover, memory.data(), sizeof cover);
-      out.source = cover.source;
-      out.destination = cover.destination;
-      out.source_port = cover.source_port;
-      out.what = static_cast<letter::kind>(cover.kind);
-      out.packets = memory.subspan(sizeof cover, static_cast<std::size_t>(bytes) - sizeof cover);
-      out.segment_bytes = cover.segment_bytes;
-      if (out.what == letter::kind::packets && out.memory_fd < 0 && out.segment_bytes > 0)
-        return true;
-      // A ring speaks for an address and a port: only their holder can have sent it.
-      const auto claimed = name_of(cover.source, cover.source_port);
-      if (out.what == letter::kind::ring && out.bell_fd >= 0 && claimed == sender) return true;
-    }
-    if (out.memory_fd >= 0) ::close(out.memory_fd);
-    if (out.bell_fd >= 0) ::close(out.bell_fd);
+    letter_header header;
+    if (!who || !net::are_trusted(*who) || bytes < static_cast<ssize_t>(sizeof header)) continue;
+    std::memcpy(&header, memory.data(), sizeof header);
+    if (header.kind != of_packets || header.segment_bytes == 0) continue;
+    out.sender = *who;
+    out.source = header.source;
+    out.destination = header.destination;
+    out.source_port = header.source_port;
+    out.packets = memory.subspan(sizeof header, static_cast<std::size_t>(bytes) - sizeof header);
+    out.segment_bytes = header.segment_bytes;
+    return true;
   }
-}
-
-bool mailbox::send_ring(const net::address& to, std::uint16_t to_port,
-                        const ring_writer& ring) const {
-  envelope cover{.source = own_,
-                 .destination = to,
-                 .source_port = port_,
-                 .kind = static_cast<std::uint16_t>(letter::kind::ring)};
-  iovec part{.iov_base = &cover, .iov_len = sizeof cover};
-  auto name = name_of(to, to_port);
-  msghdr message{};
-  message.msg_name = &name.name;
-  message.msg_namelen = name.bytes;
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  return send_descriptors(fd_, message, {ring.memory_fd(), ring.bell_fd()});
+  return false;
 }
 
 int mailbox::connect_to(const net::address& to, std::uint16_t to_port) {
-  return connect_to(name_of(to, to_port));
+  return connect_to(mailbox_name(to, to_port));
 }
 
 int mailbox::connect_to(const abstract_name& name) {
@@ -121,12 +88,12 @@ int mailbox::connect_to(const abstract_name& name) {
 
 bool mailbox::hand_on(int socket, const wire::flow& flow, std::span<const iovec> packets,
                       std::size_t segment_bytes) {
-  envelope cover{.source = flow.source,
-                 .destination = flow.destination,
-                 .source_port = flow.source_port,
-                 .kind = static_cast<std::uint16_t>(letter::kind::packets),
-                 .segment_bytes = static_cast<std::uint32_t>(segment_bytes)};
-  std::vector<iovec> parts{{.iov_base = &cover, .iov_len = sizeof cover}};
+  letter_header header{.source = flow.source,
+                       .destination = flow.destination,
+                       .source_port = flow.source_port,
+                       .kind = of_packets,
+                       .segment_bytes = static_cast<std::uint32_t>(segment_bytes)};
+  std::vector<iovec> parts{{.iov_base = &header, .iov_len = sizeof header}};
   parts.insert(parts.end(), packets.begin(), packets.end());
   msghdr message{};
   message.msg_iov = parts.data();

@@ -3,8 +3,8 @@
 // can bind it, and it vanishes with its owner; the kernel tells the receiver the name of the
 // sender.
 //
-// Two kinds of letters come: packets that reached the well-known port in another process, and the
-// memory of a packet ring that a neighbour will write to.
+// Letters carry packets that reached the well-known port in another process, or would have. Those
+// of users who are not trusted are thrown away.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,6 @@
 #include <span>
 
 #include <engine/abstract_name.hpp>
-#include <engine/packet_ring.hpp>
 #include <net/address.hpp>
 #include <net/credentials.hpp>
 #include <sys/uio.h>
@@ -38,24 +37,17 @@ class mailbox {
 
   /// A letter, as it lies in `memory`.
   struct letter {
-    enum class kind : std::uint8_t { packets, ring } what = kind::packets;
     net::credentials sender;  ///< by the kernel's word; source and destination are by the sender's
     net::address source;
     net::address destination;
     std::uint16_t source_port = 0;
     std::span<const std::byte> packets;  ///< one behind the other
     std::size_t segment_bytes = 0;       ///< of each packet but the last
-    int memory_fd = -1;                  ///< of a ring; the receiver's to close
-    int bell_fd = -1;
   };
   static constexpr std::size_t letter_bytes = 65536 + 64;  // no train of packets is longer
-  /// False if there is none. Letters that make no sense, or come from users who are not trusted,
-  /// are thrown away.
+  /// False if there is none, or nothing but letters that make no sense or come from users who are
+  /// not trusted: those are thrown away.
   [[nodiscard]] bool take(std::span<std::byte> memory, letter& out) const;
-
-  /// Sends the ring to the process that holds the address and port; false if nobody does.
-  [[nodiscard]] bool send_ring(const net::address& to, std::uint16_t to_port,
-                               const ring_writer& ring) const;
 
   /// A socket that sends to the process that holds the address and port; negative if nobody does.
   /// One for each: what a process that has stopped does not read counts against the socket.

@@ -1,13 +1,15 @@
 #include <engine/packet_ring.hpp>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
+#include <engine/passed_descriptors.hpp>
 #include <fcntl.h>
-#include <sys/eventfd.h>
+#include <net/credentials.hpp>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,15 +25,47 @@ constexpr std::uint32_t skip_to_start = 0xffff'ffff;
 constexpr std::uint64_t alignment = sizeof(record);
 // What stays free for acknowledgements, which nobody asks room for.
 constexpr std::size_t reserve = std::size_t{32} * 1024;
-constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// A system that allows no executable memfds sets this one by itself (vm.memfd_noexec).
+constexpr int harmless_seal = 0x0020;  // F_SEAL_EXEC, which older headers do not have
+// Bells that are taken at once: a writer may not keep the reader from its other work.
+constexpr int bells_per_turn = 16;
 
 constexpr std::uint64_t record_bytes(std::size_t packet) {
   return sizeof(record) + (packet + alignment - 1) / alignment * alignment;
 }
 
-std::uint64_t own_pid_namespace() {
-  struct stat file{};
-  return ::stat("/proc/self/ns/pid", &file) == 0 ? file.st_ino : 0;
+int make_memory() {
+  const int memfd = ::memfd_create("softverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (memfd < 0) return -1;
+  if (::ftruncate(memfd, ring::memory_bytes) == 0 &&
+      ::fcntl(memfd, F_ADD_SEALS, host_protocol::ring_seals) == 0)
+    return memfd;
+  ::close(memfd);
+  return -1;
+}
+
+/// A connection to somebody who may be trusted; negative with errno.
+int connect_to(const abstract_name& listener) {
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  int failure = 0;
+  if (::connect(fd, listener.get(), listener.bytes) != 0) {
+    failure = errno;
+  } else if (const auto peer = net::credentials_of_peer(fd); !peer || !net::are_trusted(*peer)) {
+    failure = EACCES;
+  }
+  if (failure == 0) return fd;
+  ::close(fd);
+  errno = failure;
+  return -1;
+}
+
+bool send_offer(int connection, host_protocol::ring_offer description, int memfd) {
+  iovec part{.iov_base = &description, .iov_len = sizeof description};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  return send_descriptors(connection, message, {&memfd, 1});
 }
 
 }  // namespace
@@ -41,6 +75,16 @@ namespace ring {
 mapping::mapping(int memfd) {
   void* const memory = ::mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
   if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
+}
+
+mapping mapping::of_foreign(int memfd) {
+  struct stat file{};
+  if (::fstat(memfd, &file) != 0 || !S_ISREG(file.st_mode) ||
+      file.st_size != static_cast<off_t>(memory_bytes))
+    return {};
+  const int seals = ::fcntl(memfd, F_GET_SEALS);  // -1 for everything that is no memfd
+  if (seals < 0 || (seals & ~harmless_seal) != host_protocol::ring_seals) return {};
+  return mapping(memfd);
 }
 
 mapping::mapping(mapping&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
@@ -56,37 +100,33 @@ mapping::~mapping() {
 
 }  // namespace ring
 
-std::shared_ptr<ring_writer> ring_writer::create() {
-  const int memfd = ::memfd_create("softverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+std::shared_ptr<ring_writer> ring_writer::offer(const abstract_name& to,
+                                                const host_protocol::ring_offer& description) {
+  private_descriptor connection(connect_to(to));
+  if (!connection) return nullptr;
+  const int memfd = make_memory();
   if (memfd < 0) return nullptr;
-  const int bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  ring::mapping memory;
-  if (::ftruncate(memfd, ring::memory_bytes) == 0 && ::fcntl(memfd, F_ADD_SEALS, seals) == 0) {
-    memory = ring::mapping(memfd);
+  ring::mapping memory(memfd);
+  if (memory.is_good()) {
+    // A reader that has not mapped it yet is asleep.
+    memory.control().reader_sleeps = 1;
+    if (!send_offer(connection.get(), description, memfd)) memory = {};
   }
-  if (bell < 0 || !memory.is_good()) {
-    if (bell >= 0) ::close(bell);
-    ::close(memfd);
-    return nullptr;
-  }
-  // A reader that has not mapped it yet is asleep.
-  memory.control().reader_sleeps = 1;
-  return std::shared_ptr<ring_writer>(new ring_writer(memfd, bell, std::move(memory)));
+  const int failure = errno;
+  ::close(memfd);
+  errno = failure;
+  if (!memory.is_good()) return nullptr;
+  return std::shared_ptr<ring_writer>(new ring_writer(std::move(connection), std::move(memory)));
 }
 
-ring_writer::~ring_writer() {
-  memory_.control().writer_left.store(1, std::memory_order_release);
-  ring_bell();
-  if (memfd_ >= 0) ::close(memfd_);
-  ::close(bell_);
+void ring_writer::look_at_connection() {
+  pollfd end{.fd = connection_.get(), .events = 0, .revents = 0};
+  if (::poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0) closed_ = true;
 }
 
-void ring_writer::handed_over() { ::close(std::exchange(memfd_, -1)); }
-
-bool ring_writer::is_orphaned() const {
-  const auto reader = memory_.control().reader_process.load();
-  return reader > 0 && memory_.control().reader_namespace.load() == own_pid_namespace() &&
-         ::kill(reader, 0) != 0 && errno == ESRCH;
+bool ring_writer::is_empty() {
+  const std::lock_guard lock(mutex_);
+  return memory_.control().tail.load(std::memory_order_acquire) == head_;
 }
 
 bool ring_writer::has_room(std::size_t bytes) {
@@ -133,24 +173,11 @@ void ring_writer::ring_bell() {
   }
   if (control.reader_sleeps.load(std::memory_order_seq_cst) == 0) return;
   if (control.reader_sleeps.exchange(0) == 0) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(bell_, &one, sizeof one);
+  const char byte = 0;
+  // A connection that is full of bells needs no more of them.
+  if (::send(connection_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
+    closed_ = true;
 }
-
-ring_reader::ring_reader(int memfd, int bell) : bell_(bell) {
-  struct stat file{};
-  const bool right = ::fstat(memfd, &file) == 0 &&
-                     file.st_size == static_cast<off_t>(ring::memory_bytes) &&
-                     (::fcntl(memfd, F_GET_SEALS) & F_SEAL_SHRINK) != 0;
-  if (right) memory_ = ring::mapping(memfd);
-  if (memory_.is_good()) {
-    memory_.control().reader_namespace = own_pid_namespace();
-    memory_.control().reader_process = ::getpid();
-  }
-  ::close(memfd);
-}
-
-ring_reader::~ring_reader() { ::close(bell_); }
 
 bool ring_reader::next(std::span<const std::byte>& packet) {
   const auto head = memory_.control().head.load(std::memory_order_acquire);
@@ -192,8 +219,13 @@ bool ring_reader::prepare_to_sleep() {
 
 void ring_reader::awake() {
   memory_.control().reader_sleeps.store(0, std::memory_order_relaxed);
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const auto got = ::read(bell_, &rings, sizeof rings);
+  char byte = 0;
+  for (int i = 0; i < bells_per_turn; ++i) {
+    const auto got = ::recv(connection_.get(), &byte, 1, MSG_DONTWAIT);
+    if (got > 0) continue;
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) writer_gone_ = true;
+    return;
+  }
 }
 
 }  // namespace softverbs::engine

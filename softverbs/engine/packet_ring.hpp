@@ -1,12 +1,14 @@
 // A ring of packets in memory that two processes of one host share: one writes, the other reads.
 //
-// The writer makes the memory (a sealed memfd, so that nobody can shrink it under the other) and
-// hands it over together with an eventfd, the bell. The reader sleeps on the bell only after it has
-// said so in the ring; a writer that finds it awake makes no system call at all.
+// The writer makes the memory (a sealed memfd, so that nobody can change its size under the other)
+// and offers it over a connection to the reader, see host_protocol.hpp. The connection stays: a
+// byte in it wakes the reader, which sleeps only after it has said so in the ring (a writer that
+// finds it awake makes no system call at all), and its end tells either side that the other has
+// closed the ring, refused it or died. Nobody ever reads from a descriptor that another has made.
 //
 // What the reader finds is the work of another process: every length is checked against the ring,
 // and a ring that lies is not read any more. A full ring loses packets, as a network does, but
-// room() tells the writer beforehand.
+// has_room() tells the writer beforehand.
 #pragma once
 
 #include <atomic>
@@ -16,6 +18,8 @@
 #include <mutex>
 #include <span>
 
+#include <engine/host_protocol.hpp>
+#include <engine/private_descriptor.hpp>
 #include <sys/uio.h>
 
 namespace softverbs::engine {
@@ -26,9 +30,6 @@ struct shared {
   alignas(64) std::atomic<std::uint64_t> head;  ///< bytes ever written; the writer's
   alignas(64) std::atomic<std::uint64_t> tail;  ///< bytes ever read; the reader's
   alignas(64) std::atomic<std::uint32_t> reader_sleeps;
-  std::atomic<std::uint32_t> writer_left;
-  std::atomic<std::int32_t> reader_process;     ///< 0 until it has mapped the ring
-  std::atomic<std::uint64_t> reader_namespace;  ///< in which reader_process is a number
 };
 
 inline constexpr std::size_t data_bytes = 512 * 1024;
@@ -40,7 +41,11 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 class mapping {
  public:
   mapping() = default;
+  /// Of a memfd that this process has made.
   explicit mapping(int memfd);
+  /// Of one that came from another process: nothing, unless it is a memfd of the right size and
+  /// with the right seals. No other kind of file is safe to touch.
+  [[nodiscard]] static mapping of_foreign(int memfd);
   mapping(mapping&& other) noexcept;
   mapping& operator=(mapping&& other) noexcept;
   ~mapping();
@@ -58,34 +63,35 @@ class mapping {
 /// Any thread may write; the lock is a leaf.
 class ring_writer {
  public:
-  /// Null with errno.
-  [[nodiscard]] static std::shared_ptr<ring_writer> create();
+  /// Makes a ring and offers it. Never waits. Null with errno: ECONNREFUSED if nobody listens
+  /// there, EACCES if the listener's user is not trusted, EAGAIN if it has too much to do.
+  [[nodiscard]] static std::shared_ptr<ring_writer> offer(
+      const abstract_name& to, const host_protocol::ring_offer& description);
   ring_writer(const ring_writer&) = delete;
   ring_writer& operator=(const ring_writer&) = delete;
-  ~ring_writer();
 
-  [[nodiscard]] int memory_fd() const noexcept { return memfd_; }
-  [[nodiscard]] int bell_fd() const noexcept { return bell_; }
-  /// The other side has both descriptors: the memory's is not needed any more.
-  void handed_over();
+  [[nodiscard]] int connection() const noexcept { return connection_.get(); }
 
-  /// Nobody will ever read it: the process that did has ended. A process of another PID namespace
-  /// cannot be asked for; it counts as alive.
-  [[nodiscard]] bool is_orphaned() const;
+  /// Nobody will ever read it: the other side has refused it, closed it or died.
+  [[nodiscard]] bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+  /// Asks the kernel whether the connection has ended.
+  void look_at_connection();
+
   /// Whether that many bytes of packets fit now.
   [[nodiscard]] bool has_room(std::size_t bytes);
+  [[nodiscard]] bool is_empty();
   /// False if the packet did not fit and is lost.
   bool write(std::span<const iovec> parts);
   /// After the last packet of a burst.
   void ring_bell();
 
  private:
-  ring_writer(int memfd, int bell, ring::mapping memory)
-      : memfd_(memfd), bell_(bell), memory_(std::move(memory)) {}
+  ring_writer(private_descriptor connection, ring::mapping memory)
+      : connection_(std::move(connection)), memory_(std::move(memory)) {}
 
-  int memfd_;
-  int bell_;
+  private_descriptor connection_;
   ring::mapping memory_;
+  std::atomic<bool> closed_ = false;
   std::mutex mutex_;
   std::uint64_t head_ = 0;
 };
@@ -93,23 +99,24 @@ class ring_writer {
 /// One thread at a time.
 class ring_reader {
  public:
-  /// Takes the descriptors over. is_good() is false if the memory is not what it should be.
-  ring_reader(int memfd, int bell);
+  ring_reader(private_descriptor connection, ring::mapping memory)
+      : connection_(std::move(connection)), memory_(std::move(memory)) {}
   ring_reader(const ring_reader&) = delete;
   ring_reader& operator=(const ring_reader&) = delete;
-  ~ring_reader();
 
-  [[nodiscard]] bool is_good() const noexcept { return memory_.is_good() && !lied_; }
-  [[nodiscard]] int bell_fd() const noexcept { return bell_; }
+  [[nodiscard]] int connection() const noexcept { return connection_.get(); }
   [[nodiscard]] bool has_packets() const noexcept {
     return memory_.control().head.load(std::memory_order_acquire) != tail_;
   }
-  /// The writer has gone and everything it wrote has been read.
+  /// It has lied, or the writer has gone and everything it wrote has been read.
   [[nodiscard]] bool is_finished() const noexcept {
-    return memory_.control().writer_left.load(std::memory_order_acquire) != 0 && !has_packets();
+    return lied_ || (writer_gone_ && !has_packets());
   }
+  /// The connection has ended.
+  void writer_has_gone() noexcept { writer_gone_ = true; }
 
-  /// Calls `handle(bytes)` for up to `most` packets and returns how many there were.
+  /// Calls `handle(bytes)` for up to `most` packets and returns how many there were. The writer may
+  /// change the bytes while they are looked at.
   template <class Handle>
   std::size_t read(std::size_t most, Handle handle) {
     std::size_t count = 0;
@@ -124,17 +131,19 @@ class ring_reader {
 
   /// From here on the writer rings the bell. False if packets are there already: do not sleep.
   [[nodiscard]] bool prepare_to_sleep();
+  /// Answers the bell.
   void awake();
 
  private:
   [[nodiscard]] bool next(std::span<const std::byte>& packet);
   void release();
 
-  int bell_;
+  private_descriptor connection_;
   ring::mapping memory_;
   std::uint64_t tail_ = 0;
   std::uint64_t after_ = 0;
   bool lied_ = false;
+  bool writer_gone_ = false;
 };
 
 }  // namespace softverbs::engine

@@ -40,9 +40,12 @@ bool port_lease::add_address(const net::address& own, unsigned netdev_index) {
   }
   auto letters = mailbox::open(own, socket->port());
   if (letters == nullptr) return false;
+  auto rings = ring_listener::open(own, socket->port());
+  if (rings == nullptr) return false;
   port_ = socket->port();
   sockets_.push_back(std::move(socket));
   mailboxes_.push_back(std::move(letters));
+  ring_listeners_.push_back(std::move(rings));
   return true;
 }
 

@@ -538,9 +538,13 @@ void queue_pair::posted(unsigned count) {
 
 bool queue_pair::is_from_peer(const inbound& packet) const {
   if (packet.source != ends.destination) return false;
+  using way = inbound::way;
+  // What comes through the well-known port has the network's trust: none. So a neighbour, whom the
+  // kernel vouches for, is never heard from that way, and another host in no other way.
+  if (!connected->same_host) return packet.came == way::well_known_port;
+  if (packet.came == way::well_known_port) return false;
   // Between processes of one host a sender is known by its port.
-  if (packet.came != inbound::way::same_host) return true;
-  return packet.source_port == attributes.dest_qp_num >> 8;
+  return packet.came == way::in_process || packet.source_port == attributes.dest_qp_num >> 8;
 }
 
 void queue_pair::receive(const inbound& packet) {

@@ -94,7 +94,7 @@ void sender::append(const wire::headers& header, std::span<const iovec> payload)
     std::memcpy(trailer.data() + header.pad_bytes, &sum, sizeof sum);
   }
   end.iov_len += wire::icrc_bytes;
-  if (route_.ring != nullptr) {
+  if (route_.through_ring()) {
     parts_ = 0;
     bell_due_ |= route_.ring->write(packet);
     return;
@@ -157,7 +157,7 @@ void sender::send_flat(std::span<const std::byte> datagram) {
   }
   const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
                     .iov_len = datagram.size()};
-  if (route_.ring != nullptr) {
+  if (route_.through_ring()) {
     bell_due_ |= route_.ring->write({&whole, 1});
     return;
   }

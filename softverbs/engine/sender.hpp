@@ -38,8 +38,10 @@ struct route {
 
   /// Whether a packet of that payload would not be lost here already.
   [[nodiscard]] bool has_room(std::size_t payload) const {
-    return ring == nullptr || ring->has_room(payload + 64);
+    return !through_ring() || ring->has_room(payload + 64);
   }
+  /// A ring that has ended, or was refused, leaves the socket.
+  [[nodiscard]] bool through_ring() const noexcept { return ring != nullptr && !ring->is_closed(); }
 };
 
 /// Whom packets come from, as far as the fault plan has to know.

@@ -34,6 +34,8 @@ constexpr clock::duration longest_standby = 800us;
 constexpr auto prompt_interval = 50ms;
 // A busy socket is asked first; the others after this many polls.
 constexpr unsigned polls_between_looks = 32;
+// How long no rings are accepted when there are no descriptors for them.
+constexpr auto time_without_descriptors = 100ms;
 // From one ring, before the user gets its completions and other rings their turn.
 constexpr std::size_t packets_per_turn = 32;
 
@@ -132,9 +134,13 @@ station::station(net::netdev device)
     : device_(std::move(device)),
       was_up_(device_.up),
       had_addresses_(own_addresses(device_)),
+      incoming_(incoming_rings::limits_of_process(),
+                [this](int fd, const void* tag) { watch(fd, source::incoming_ring, tag); }),
       sockets_epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       outer_epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      outgoing_({.in_all = incoming_rings::limits_of_process().in_all},
+                [this](int fd, const void* tag) { watch(fd, source::outgoing_ring, tag); }) {
   for (const int fd : {wake_fd_, sockets_epoll_}) {
     epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
     ::epoll_ctl(outer_epoll_, EPOLL_CTL_ADD, fd, &interest);
@@ -159,6 +165,9 @@ station::~station() {
         std::erase(process().descriptors, socket->fd());
       }
       for (const auto& box : lease->mailboxes()) std::erase(process().descriptors, box->fd());
+      for (const auto& each : lease->ring_listeners()) {
+        std::erase(process().descriptors, each->fd());
+      }
     }
   }
   well_known_.clear();
@@ -205,9 +214,9 @@ port_lease* station::take_lease() {
     process().leases.emplace(lease->port(), lease.get());
     for (const auto& socket : lease->sockets()) process().descriptors.push_back(socket->fd());
     for (const auto& box : lease->mailboxes()) process().descriptors.push_back(box->fd());
+    for (const auto& each : lease->ring_listeners()) process().descriptors.push_back(each->fd());
   }
-  for (const auto& socket : lease->sockets()) watch(socket->fd(), source::socket, socket.get());
-  for (const auto& box : lease->mailboxes()) watch(box->fd(), source::letters, box.get());
+  for (std::size_t i = 0; i < lease->sockets().size(); ++i) watch(*lease, i);
   leases_.push_back(std::move(lease));
   return leases_.back().get();
 }
@@ -237,12 +246,20 @@ void station::lease_address(port_lease& lease, const net::address& own) {
         own.text(), std::strerror(errno));
     return;
   }
-  const auto& socket = lease.sockets().back();
-  const auto& box = lease.mailboxes().back();
-  process().descriptors.push_back(socket->fd());
-  process().descriptors.push_back(box->fd());
-  watch(socket->fd(), source::socket, socket.get());
-  watch(box->fd(), source::letters, box.get());
+  for (const int fd : {lease.sockets().back()->fd(), lease.mailboxes().back()->fd(),
+                       lease.ring_listeners().back()->fd()}) {
+    process().descriptors.push_back(fd);
+  }
+  watch(lease, lease.sockets().size() - 1);
+}
+
+void station::watch(const port_lease& lease, std::size_t address) const {
+  const auto* const socket = lease.sockets()[address].get();
+  const auto* const box = lease.mailboxes()[address].get();
+  const auto* const rings = lease.ring_listeners()[address].get();
+  watch(socket->fd(), source::socket, socket);
+  watch(box->fd(), source::letters, box);
+  watch(rings->fd(), source::ring_listener, rings);
 }
 
 void station::bind_new_addresses() {
@@ -418,11 +435,11 @@ void station::watch(int fd, source what, const void* object) const {
   const auto marked = reinterpret_cast<std::uintptr_t>(object) | static_cast<std::uintptr_t>(what);
   epoll_event interest{.events = EPOLLIN, .data = {.u64 = marked}};
   // The well-known port is shared by processes: one of them is woken for a packet, not all.
-  if (what == source::well_known) {
-    interest.events |= EPOLLEXCLUSIVE;
-    close_in_children(fd);
-  }
-  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, fd, &interest);
+  if (what == source::well_known) interest.events |= EPOLLEXCLUSIVE;
+  // Nobody sends anything back through a ring's connection: only its end is told, once.
+  if (what == source::outgoing_ring) interest.events = EPOLLRDHUP | EPOLLONESHOT;
+  if (::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, fd, &interest) != 0 && errno == EEXIST)
+    ::epoll_ctl(sockets_epoll_, EPOLL_CTL_MOD, fd, &interest);
 }
 
 namespace {
@@ -499,28 +516,23 @@ bool station::receive_from(const net::udp_socket& socket) {
 }
 
 bool station::receive_rings() {
-  bool any = false;
-  for (std::size_t i = 0; i < neighbours_.size(); ++i) {
-    auto& each = neighbours_[i];
-    if (each.ring->has_packets()) {
-      delivery into(each.source, each.source_port, each.destination, each.destination_port, false);
-      any |= each.ring->read(packets_per_turn, [&](std::span<const std::byte> datagram) {
-        into.packet(datagram);
-      }) > 0;
-    }
-    if (!each.ring->is_good() || each.ring->is_finished()) forget_ring(i--);
+  return incoming_.read([](incoming_rings::ring& each) {
+    delivery into(each.source, each.source_port, each.destination, each.destination_port, false);
+    each.reader.read(packets_per_turn,
+                     [&](std::span<const std::byte> datagram) { into.packet(datagram); });
+  });
+}
+
+void station::accept_rings(const ring_listener& listener) {
+  if (!incoming_.accept_from(listener)) {
+    stop_watching(listener.fd());
+    at(clock::now() + time_without_descriptors,
+       [this, &listener] { watch(listener.fd(), source::ring_listener, &listener); });
   }
-  return any;
 }
 
-void station::forget_ring(std::size_t index) {
-  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_DEL, neighbours_[index].ring->bell_fd(), nullptr);
-  neighbours_.erase(neighbours_.begin() + static_cast<std::ptrdiff_t>(index));
-}
-
-bool station::prepare_rings_for_sleep() {
-  return std::ranges::all_of(neighbours_,
-                             [](const neighbour& each) { return each.ring->prepare_to_sleep(); });
+void station::stop_watching(int fd) const {
+  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_DEL, fd, nullptr);
 }
 
 bool station::receive_letters(const mailbox& box) {
@@ -529,26 +541,8 @@ bool station::receive_letters(const mailbox& box) {
   bool any = false;
   for (int i = 0; i < 64 && box.take(letter_memory_, letter); ++i) {
     any = true;
-    if (letter.what == mailbox::letter::kind::packets) {
-      well_known_port::deliver(box.own_address(), letter.source, letter.source_port, letter.packets,
-                               letter.segment_bytes);
-      continue;
-    }
-    auto ring = std::make_unique<ring_reader>(letter.memory_fd, letter.bell_fd);
-    if (!ring->is_good()) continue;
-    // A successor of the process that held the port before.
-    for (std::size_t old = 0; old < neighbours_.size(); ++old) {
-      const auto& each = neighbours_[old];
-      if (each.source == letter.source && each.source_port == letter.source_port &&
-          each.destination_port == box.port() && !each.ring->has_packets())
-        forget_ring(old--);
-    }
-    watch(ring->bell_fd(), source::bell, ring.get());
-    neighbours_.push_back({.ring = std::move(ring),
-                           .source = letter.source,
-                           .destination = box.own_address(),
-                           .source_port = letter.source_port,
-                           .destination_port = box.port()});
+    well_known_port::deliver(box.own_address(), letter.source, letter.source_port, letter.packets,
+                             letter.segment_bytes);
   }
   return any;
 }
@@ -556,36 +550,22 @@ bool station::receive_letters(const mailbox& box) {
 std::shared_ptr<ring_writer> station::ring_to(std::uint32_t qpn, const net::address& own,
                                               const net::address& to, std::uint16_t to_port) {
   if (!settings::get().shared_memory) return nullptr;
-  const ring_key key{
-      .own = own, .to = to, .port = static_cast<std::uint16_t>(qpn >> 8), .to_port = to_port};
-  const std::lock_guard lock(rings_mutex_);
-  auto& known = rings_[key];
-  if (auto ring = known.lock(); ring != nullptr && !ring->is_orphaned()) return ring;
-  const mailbox* box = nullptr;
-  {
-    const std::lock_guard leases(leases_mutex_);
-    for (const auto& lease : leases_) {
-      if (lease->port() == key.port) box = lease->mailbox_of(own);
-    }
-  }
-  if (box == nullptr) return nullptr;
-  auto ring = ring_writer::create();
-  if (ring == nullptr || !box->send_ring(to, to_port, *ring)) return nullptr;
-  ring->handed_over();
-  known = ring;
-  return ring;
+  return outgoing_.find_or_offer(
+      {.own = own, .to = to, .port = static_cast<std::uint16_t>(qpn >> 8), .to_port = to_port});
 }
 
 bool station::receive_all() {
   bool any = receive_rings();
   std::array<epoll_event, 16> ready{};
   const int count = ::epoll_wait(sockets_epoll_, ready.data(), ready.size(), 0);
-  for (int i = 0; i < count; ++i) any |= receive_from(ready[static_cast<std::size_t>(i)].data.u64);
+  for (const auto& each : std::span(ready).first(static_cast<std::size_t>(std::max(count, 0)))) {
+    any |= receive_from(each.data.u64, each.events);
+  }
   any |= receive_rings();
   return any;
 }
 
-bool station::receive_from(std::uint64_t marked) {
+bool station::receive_from(std::uint64_t marked, std::uint32_t events) {
   auto* const object = reinterpret_cast<void*>(marked & ~source_bits);
   bool any = false;
   switch (static_cast<source>(marked & source_bits)) {
@@ -605,14 +585,16 @@ bool station::receive_from(std::uint64_t marked) {
     case source::changes:
       on_change();
       return false;
-    case source::bell:
+    case source::ring_listener:
+      accept_rings(*static_cast<const ring_listener*>(object));
+      return false;
+    case source::incoming_ring:
       // Bells are for the station's thread: a user who answered one would leave it asleep with
       // its neighbours believing that it is awake.
-      if (called_by_user_) return false;
-      // The ring may have been forgotten in this very round.
-      for (const auto& each : neighbours_) {
-        if (each.ring.get() == object) each.ring->awake();
-      }
+      incoming_.on_event(object, (events & (EPOLLHUP | EPOLLERR)) != 0, !called_by_user_);
+      return false;
+    case source::outgoing_ring:
+      outgoing_.on_end(object);
       return false;
   }
   if (any) busiest_ = marked;
@@ -642,7 +624,7 @@ void station::poll() {
     polls_since_look_ = 0;
     receive_all();
   } else if (!receive_rings() && busiest_ != 0) {
-    receive_from(busiest_);
+    receive_from(busiest_, EPOLLIN);
   }
   called_by_user_ = false;
 }
@@ -748,7 +730,7 @@ clock::wall::time_point station::time_to_wake(bool standby, clock::duration look
   if (standby) return soon;
   const std::unique_lock receiving(receiving_, std::try_to_lock);
   if (!receiving.owns_lock()) return soon;  // a user receives: the rings cannot be looked at
-  return prepare_rings_for_sleep() ? timers : clock::wall::now();
+  return incoming_.prepare_for_sleep() ? timers : clock::wall::now();
 }
 
 bool station::sleep_until(clock::wall::time_point until) {

@@ -31,9 +31,12 @@
 #include <engine/clock.hpp>
 #include <engine/endpoint.hpp>
 #include <engine/fault_rule.hpp>
+#include <engine/incoming_rings.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/multicast_group.hpp>
+#include <engine/outgoing_rings.hpp>
 #include <engine/packet_ring.hpp>
+#include <engine/ring_listener.hpp>
 #include <engine/virtual_time.hpp>
 #include <net/change_watch.hpp>
 #include <net/netdev.hpp>
@@ -61,6 +64,9 @@ class port_lease {
     return mailboxes_;
   }
   [[nodiscard]] const mailbox* mailbox_of(const net::address& own) const noexcept;
+  [[nodiscard]] const std::vector<std::unique_ptr<ring_listener>>& ring_listeners() const noexcept {
+    return ring_listeners_;
+  }
   /// Binds the port on one more address; false with errno. The lock of the process is held.
   bool add_address(const net::address& own, unsigned netdev_index);
 
@@ -76,6 +82,7 @@ class port_lease {
   std::uint16_t port_ = 0;
   std::vector<std::unique_ptr<net::udp_socket>> sockets_;
   std::vector<std::unique_ptr<mailbox>> mailboxes_;
+  std::vector<std::unique_ptr<ring_listener>> ring_listeners_;
   mutable std::mutex mutex_;
   std::array<std::shared_ptr<endpoint>, numbers> endpoints_;
   unsigned next_ = 0;
@@ -212,13 +219,12 @@ class station final : public std::enable_shared_from_this<station>, private time
 
   /// All with the receiving lock held.
   bool receive_all();
-  bool receive_from(std::uint64_t marked);
+  bool receive_from(std::uint64_t marked, std::uint32_t events);
   bool receive_from(const net::udp_socket& socket);
   bool receive_rings();
   bool receive_letters(const mailbox& box);
-  void forget_ring(std::size_t index);
-  /// False if packets came in meanwhile.
-  bool prepare_rings_for_sleep();
+  void accept_rings(const ring_listener& listener);
+  void stop_watching(int fd) const;
   void send_deferred_acknowledgements();
 
   /// Looks what has become of the netdev.
@@ -231,29 +237,23 @@ class station final : public std::enable_shared_from_this<station>, private time
 
   /// What stands behind a descriptor in `sockets_epoll_`; it is marked by the lowest bits of the
   /// object's address.
-  enum class source : std::uint8_t { socket, well_known, letters, bell, group, changes };
+  enum class source : std::uint8_t {
+    socket,
+    well_known,
+    letters,
+    group,
+    changes,
+    ring_listener,
+    incoming_ring,
+    outgoing_ring
+  };
   static constexpr std::uint64_t source_bits = 7;
   void watch(int fd, source what, const void* object) const;
+  void watch(const port_lease& lease, std::size_t address) const;
   static void unwatch(int fd);  ///< before it is closed
   void set_standby(bool standby);
 
   friend class well_known_port;
-
-  /// A ring that a neighbour writes to.
-  struct neighbour {
-    std::unique_ptr<ring_reader> ring;
-    net::address source;
-    net::address destination;
-    std::uint16_t source_port = 0;
-    std::uint16_t destination_port = 0;
-  };
-  struct ring_key {
-    net::address own;
-    net::address to;
-    std::uint16_t port = 0;
-    std::uint16_t to_port = 0;
-    friend auto operator<=>(const ring_key&, const ring_key&) = default;
-  };
 
   net::netdev device_;
   mutable std::mutex leases_mutex_;
@@ -273,7 +273,7 @@ class station final : public std::enable_shared_from_this<station>, private time
   std::uint64_t busiest_ = 0;  ///< where the last packets came from, as epoll knows it
   std::map<net::address, std::unique_ptr<multicast_group>> groups_;
   unsigned polls_since_look_ = 0;
-  std::vector<neighbour> neighbours_;
+  incoming_rings incoming_;
   std::vector<std::byte> letter_memory_;
   std::vector<std::shared_ptr<endpoint>> acknowledgements_;
   bool called_by_user_ = false;
@@ -281,8 +281,7 @@ class station final : public std::enable_shared_from_this<station>, private time
   int outer_epoll_ = -1;
   int wake_fd_ = -1;
 
-  std::mutex rings_mutex_;
-  std::map<ring_key, std::weak_ptr<ring_writer>> rings_;
+  outgoing_rings outgoing_;
 
   std::atomic<std::uint64_t> polls_ = 0;
   std::atomic<bool> standby_ = false;

@@ -9,13 +9,15 @@
 #include <thread>
 
 #include <base/log.hpp>
-#include <engine/abstract_name.hpp>
-#include <engine/descriptor_pair.hpp>
+#include <engine/host_protocol.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
+#include <engine/passed_descriptors.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/station.hpp>
 #include <fmt/format.h>
+#include <net/credentials.hpp>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,8 +31,38 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 500ms;
 constexpr auto between_attempts = 5ms;
-abstract_name meeting_place(const net::address& own) {
-  return abstract_name(fmt::format("softverbs/4791/{}", own.text()));
+// How long no newcomers are accepted when there are no descriptors for them.
+constexpr auto time_without_descriptors = 100ms;
+
+template <class T>
+bool has_option(int fd, int option, T wanted) {
+  T value{};
+  socklen_t bytes = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == wanted;
+}
+
+/// Whether a descriptor that somebody has passed on is the UDP port of the address.
+bool is_port(int fd, const net::address& own, unsigned netdev_index) {
+  sockaddr_storage bound{};
+  socklen_t bytes = sizeof bound;
+  if (!has_option(fd, SO_TYPE, static_cast<int>(SOCK_DGRAM)) ||
+      !has_option(fd, SO_PROTOCOL, static_cast<int>(IPPROTO_UDP)) ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
+    return false;
+  sockaddr_storage expected{};
+  // Both families have the port at the same place.
+  return own.to_sockaddr(wire::roce_udp_port, netdev_index, expected) == bytes &&
+         bound.ss_family == expected.ss_family &&
+         net::address::from_sockaddr(reinterpret_cast<const sockaddr*>(&bound)) == own &&
+         reinterpret_cast<const sockaddr_in&>(bound).sin_port ==
+             reinterpret_cast<const sockaddr_in&>(expected).sin_port;
+}
+
+/// Whether it is a socket that newcomers can connect to.
+bool is_listener(int fd) {
+  return has_option(fd, SO_DOMAIN, AF_UNIX) &&
+         has_option(fd, SO_TYPE, static_cast<int>(SOCK_SEQPACKET)) &&
+         has_option(fd, SO_ACCEPTCONN, 1);
 }
 
 }  // namespace
@@ -39,18 +71,25 @@ well_known_port::well_known_port(station& owner, const net::address& own)
     : station_(owner), own_(own) {
   const auto deadline = clock::wall::now() + patience;
   while (!bind_first() && !join_others()) {
-    if (failure_ != EADDRINUSE || clock::wall::now() > deadline) {
-      log(log_level::warning,
-          "UDP port {} of {} is not to be had ({}): traffic within this host works, other hosts "
-          "cannot reach this one",
-          wire::roce_udp_port, own_.text(), std::strerror(failure_));
+    if (failure_ != EADDRINUSE || holder_ || clock::wall::now() > deadline) {
+      report_failure();
       return;
     }
     std::this_thread::sleep_for(between_attempts);
   }
   failure_ = 0;
   watch(socket_->fd(), watched::kind::packets);
-  watch(listener_, watched::kind::newcomers);
+  if (listener_ >= 0) watch(listener_, watched::kind::newcomers);
+}
+
+void well_known_port::report_failure() const {
+  const auto who =
+      holder_ ? fmt::format("user {} holds it and is not among SOFTVERBS_TRUSTED_USERS", *holder_)
+              : std::string(std::strerror(failure_));
+  log(log_level::warning,
+      "UDP port {} of {} is not to be had ({}): traffic within this host works, other hosts cannot "
+      "reach this process",
+      wire::roce_udp_port, own_.text(), who);
 }
 
 well_known_port::~well_known_port() {
@@ -64,59 +103,74 @@ bool well_known_port::bind_first() {
   failure_ = socket == nullptr ? errno : 0;
   if (socket == nullptr) return false;
   const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const auto place = meeting_place(own_);
+  const auto place = host_protocol::well_known_port_name(own_);
   if (listener < 0 || ::bind(listener, place.get(), place.bytes) != 0 ||
       ::listen(listener, 64) != 0) {
     failure_ = errno;
     if (listener >= 0) ::close(listener);
-    return false;
+    // Another user has the name but not the port: this process does without neighbours.
+    if (failure_ != EADDRINUSE || !connect_to_holder().is_stranger) return false;
+    log(log_level::warning,
+        "user {} holds the name under which processes share UDP port {} of {}: only this process "
+        "is reached from other hosts",
+        *holder_, wire::roce_udp_port, own_.text());
+    holder_.reset();
+    socket_ = std::move(socket);
+    return true;
   }
   socket_ = std::move(socket);
   listener_ = listener;
   return true;
 }
 
+well_known_port::holder_connection well_known_port::connect_to_holder() {
+  private_descriptor connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!connection) return {};
+  const auto place = host_protocol::well_known_port_name(own_);
+  const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  if (::connect(connection.get(), place.get(), place.bytes) != 0) return {};
+  const auto who = net::credentials_of_peer(connection.get());
+  if (who && net::are_trusted(*who)) return {.connection = std::move(connection)};
+  if (who) holder_ = who->user;
+  return {.connection = {}, .is_stranger = true};
+}
+
 bool well_known_port::join_others() {
   if (failure_ != EADDRINUSE) return false;
-  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const auto place = meeting_place(own_);
-  const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  bool joined = false;
-  if (::connect(fd, place.get(), place.bytes) == 0) {
-    char byte = 0;
-    iovec part{.iov_base = &byte, .iov_len = 1};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    const received_descriptors descriptors(message);
-    if (::recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == 1) {
-      const auto [socket, listener] = descriptors.take(message);
-      joined = socket >= 0 && listener >= 0;
-      if (joined) {
-        socket_ =
-            net::udp_socket::adopt(socket, own_, wire::roce_udp_port, station_.device().index);
-        listener_ = listener;
-      } else if (socket >= 0) {
-        ::close(socket);
-      }
+  const auto [connection, is_stranger] = connect_to_holder();
+  if (!connection) return false;
+  char byte = 0;
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const received_descriptors descriptors(message);
+  if (::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != 1) return false;
+  const auto fds = descriptors.take(message, 2);
+  const auto index = station_.device().index;
+  if (!is_port(fds[0], own_, index) || !is_listener(fds[1])) {
+    for (const int fd : fds) {
+      if (fd >= 0) ::close(fd);
     }
+    return false;
   }
-  ::close(fd);
-  return joined;
+  socket_ = net::udp_socket::adopt(fds[0], own_, wire::roce_udp_port, index);
+  listener_ = fds[1];
+  return true;
 }
 
 void well_known_port::watch(int fd, watched::kind what) {
   watched_.push_back(std::make_unique<watched>(watched{.port = this, .fd = fd, .what = what}));
+  close_in_children(fd);
   station_.watch(fd, station::source::well_known, watched_.back().get());
 }
 
 bool well_known_port::receive(const watched& source, net::receive_buffers& buffers) {
   switch (source.what) {
     case watched::kind::newcomers:
-      greet_newcomer();
+      greet_newcomer(source);
       return false;
     case watched::kind::packets:
       break;
@@ -206,17 +260,28 @@ void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::b
   receiver->owner->after_receiving(false);
 }
 
-void well_known_port::greet_newcomer() {
-  const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return;
+void well_known_port::greet_newcomer(const watched& source) {
+  reserve_.provide();
+  const private_descriptor connection(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+  if (!connection) {
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    if (reserve_.refuse_one(listener_)) return;
+    station_.stop_watching(listener_);
+    station_.at(clock::now() + time_without_descriptors, [this, &source] {
+      station_.watch(listener_, station::source::well_known, &source);
+    });
+    return;
+  }
+  const auto who = net::credentials_of_peer(connection.get());
+  if (!who || !net::are_trusted(*who)) return;
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   // A newcomer that has gone already needs nothing.
-  static_cast<void>(send_descriptors(fd, message, {socket_->fd(), listener_}));
-  ::close(fd);
+  static_cast<void>(
+      send_descriptors(connection.get(), message, std::array{socket_->fd(), listener_}));
 }
 
 }  // namespace softverbs::engine

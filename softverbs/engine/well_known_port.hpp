@@ -1,11 +1,11 @@
 // UDP port 4791 of one address, which all softverbs processes of a network namespace share without
 // a daemon and without privileges.
 //
-// The first process binds the port and a listening abstract AF_UNIX socket. Every other process
-// connects to that, and is given both descriptors: from then on they are equals. The kernel gives
-// each packet to one of them, whoever is awake; it handles the packet itself or hands it on, by the
-// QPN alone, to the process whose port it names, through that process's mailbox.
-// So nothing depends on one process: it may stop or die, and the port stays with the others.
+// The first process binds the port and a listening abstract AF_UNIX socket. Every other process of
+// a trusted user connects to that, and is given both descriptors: from then on they are equals. The
+// kernel gives each packet to one of them, whoever is awake; it handles the packet itself or hands
+// it on, by the QPN alone, to the process whose port it names, through that process's mailbox. So
+// nothing depends on one process: it may stop or die, and the port stays with the others.
 //
 // If somebody else has the port (the kernel's rxe, another program), packets from other hosts
 // cannot reach this one: failure() says so, and traffic within the host is not affected.
@@ -14,12 +14,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <engine/private_descriptor.hpp>
+#include <engine/reserve_descriptor.hpp>
 #include <net/address.hpp>
 #include <net/udp_socket.hpp>
+#include <sys/types.h>
 #include <wire/icrc.hpp>
 
 namespace softverbs::engine {
@@ -54,8 +58,14 @@ class well_known_port {
  private:
   bool bind_first();
   bool join_others();
+  struct holder_connection {
+    private_descriptor connection{};
+    bool is_stranger = false;  ///< a user who is not trusted; see holder_
+  };
+  [[nodiscard]] holder_connection connect_to_holder();
+  void report_failure() const;
   void watch(int fd, watched::kind what);
-  void greet_newcomer();
+  void greet_newcomer(const watched& source);
   void sort(const net::receive_buffers::train& train);
   [[nodiscard]] wire::flow flow_from(const net::receive_buffers::train& train) const;
   void hand_on(std::uint16_t port, const net::receive_buffers::train& train,
@@ -65,8 +75,10 @@ class well_known_port {
   station& station_;
   net::address own_;
   int failure_ = 0;
+  std::optional<uid_t> holder_;  ///< another user, who keeps the port from us
   std::unique_ptr<net::udp_socket> socket_;
   int listener_ = -1;
+  reserve_descriptor reserve_;
   std::map<std::uint16_t, int> neighbours_;  ///< sockets towards their mailboxes
   std::vector<std::unique_ptr<watched>> watched_;
 };

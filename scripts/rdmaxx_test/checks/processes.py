@@ -406,11 +406,11 @@ def _port_is_taken(hosts: Hosts) -> None:
             each.expect("done")
 
 
-def _different(hosts: Hosts, prefix: list[str]) -> None:
+def _different(hosts: Hosts, prefix: list[str], settings: Settings | None = None) -> None:
     """The first process of a host and the second one differ; both talk to each other and to the other host."""
     here, there = hosts
     for first, second in (([], prefix), (prefix, [])):
-        with Cast() as cast:
+        with Cast(settings) as cast:
             pairs = [(cast.start(here, prefix=each), cast.start(there)) for each in (first, second)]
             for one, other in pairs:
                 peers.connect(one, other)
@@ -421,6 +421,36 @@ def _different(hosts: Hosts, prefix: list[str]) -> None:
 
 
 NO_HOSTS: Hosts = (Host("", "", "", ""), Host("", "", "", ""))  # for the names of the cases alone
+
+
+def _strangers(hosts: Hosts) -> None:
+    """Users who do not trust each other: one has the port, the other is told so; they talk through sockets."""
+    here, there = hosts
+    for first, second in (([], NOBODY), (NOBODY, [])):
+        with Cast() as cast:
+            one, stranger, far = cast.start(here, prefix=first), cast.start(here, prefix=second), cast.start(there)
+            peers.connect(one, far)
+            [address] = far.queues(1)
+            [ours] = stranger.queues(1)
+            stranger.ask(f"connect 0 {address}", "refused EADDRINUSE")
+            if not re.search(r"4791 .*user \d+ holds it", stranger.complaints):
+                raise Failure(f"not told who has the port: {stranger.complaints}")
+            [theirs] = one.queues(1)
+            one.ask(f"connect 1 {ours}", "connected")
+            stranger.ask(f"connect 0 {theirs}", "connected")
+            one.tell(f"transfer {64 * KIB} 1:50:50")
+            stranger.tell(f"transfer {64 * KIB} 0:50:50")
+            for answer in ("moving", "done"):
+                for each in (one, stranger):
+                    each.expect(answer)
+            for each in (one, stranger):
+                if _rings(each):
+                    raise Failure("users who do not trust each other share memory")
+
+
+def _rings(of: Peer) -> int:
+    """Packet rings that the process has mapped, its own and those of its neighbours."""
+    return Path(f"/proc/{of.process}/maps").read_text().count("/memfd:softverbs")
 
 
 def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
@@ -453,7 +483,10 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
         "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),
         "port 4791: children": lambda: _child(hosts),
         "port 4791 is taken": lambda: _port_is_taken(hosts),
-        "different users": lambda: _different(hosts, NOBODY),
+        "different users": lambda: _strangers(hosts),
+        "different users who trust each other": lambda: _different(
+            hosts, NOBODY, {"SOFTVERBS_TRUSTED_USERS": "0,65534"}
+        ),
         "different /dev/shm": lambda: _different(hosts, OWN_SHM),
         "different process numbers": lambda: _different(hosts, OWN_PIDS),
     }

@@ -1,0 +1,88 @@
+#include <engine/outgoing_rings.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+
+#include <base/log.hpp>
+#include <engine/host_protocol.hpp>
+
+namespace softverbs::engine {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+// How long somebody who wants no ring is not offered another one.
+constexpr auto respite = std::chrono::seconds(1);
+
+}  // namespace
+
+std::shared_ptr<ring_writer> outgoing_rings::find_or_offer(const ends& between) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(between); found != known_.end()) {
+    const auto which = found->second;
+    recent_.splice(recent_.begin(), recent_, which);
+    if (which->ring != nullptr) {
+      // The successor of a process that has died may hold its port already.
+      which->ring->look_at_connection();
+      if (!which->ring->is_closed()) return which->ring;
+    } else if (steady::now() < which->refused_until) {
+      return nullptr;
+    }
+    forget(which);
+  }
+  if (!make_place()) return nullptr;
+  auto ring = ring_writer::offer(host_protocol::ring_listener_name(between.to, between.to_port),
+                                 {.source_port = between.port, .source = between.own});
+  if (ring == nullptr && errno != EACCES) return nullptr;
+  if (ring == nullptr) {
+    log(log_level::debug, "{} port {} belongs to another user: packets go there through sockets",
+        between.to.text(), between.to_port);
+  } else {
+    ++offered_;
+    watch_(ring->connection(), ring.get());
+  }
+  recent_.push_front({.between = between, .ring = ring, .refused_until = steady::now() + respite});
+  known_.emplace(between, recent_.begin());
+  return ring;
+}
+
+void outgoing_rings::on_end(const void* tag) {
+  const std::lock_guard lock(mutex_);
+  for (auto each = recent_.begin(); each != recent_.end(); ++each) {
+    if (each->ring.get() != tag) continue;
+    each->ring->look_at_connection();
+    if (!each->ring->is_closed()) return;
+    log(log_level::debug, "the ring to {} port {} has ended", each->between.to.text(),
+        each->between.to_port);
+    // Routes that still hold it see that it is closed.
+    each->ring = nullptr;
+    each->refused_until = steady::now() + respite;
+    return;
+  }
+}
+
+std::uint64_t outgoing_rings::offered() const {
+  const std::lock_guard lock(mutex_);
+  return offered_;
+}
+
+bool outgoing_rings::make_place() {
+  const auto idle = static_cast<std::size_t>(std::ranges::count_if(recent_, &entry::is_idle));
+  if (recent_.size() < limits_.in_all && idle < limits_.idle) return true;
+  // The one that was wanted least recently; what has been written to it shall be read before
+  // anything that goes another way.
+  for (auto each = recent_.rbegin(); each != recent_.rend(); ++each) {
+    if (!each->is_idle() || (each->ring != nullptr && !each->ring->is_empty())) continue;
+    forget(std::prev(each.base()));
+    return true;
+  }
+  return recent_.size() < limits_.in_all;
+}
+
+void outgoing_rings::forget(entries::iterator which) {
+  known_.erase(which->between);
+  recent_.erase(which);
+}
+
+}  // namespace softverbs::engine

@@ -1,0 +1,76 @@
+// The packet rings that this process writes to, one for each pair of an own and a foreign port.
+//
+// Routes share them, and the ones that were asked for last are kept although no route uses them at
+// the moment, so that a queue pair that sends datagrams to many peers makes each ring once. There
+// is a bound to that; when all rings are in use, further peers are reached through sockets, and so
+// are those that have refused a ring, for a while.
+//
+// Any thread may call any function.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include <engine/packet_ring.hpp>
+#include <net/address.hpp>
+
+namespace softverbs::engine {
+
+class outgoing_rings {
+ public:
+  struct ends {
+    net::address own;
+    net::address to;
+    std::uint16_t port = 0;
+    std::uint16_t to_port = 0;
+    friend auto operator<=>(const ends&, const ends&) = default;
+  };
+  struct limits {
+    std::size_t in_all = 1024;
+    std::size_t idle = 128;  ///< that no route uses
+  };
+
+  /// Calls on_end(tag) when the connection `fd` has ended, once.
+  using watch_function = std::function<void(int fd, const void* tag)>;
+
+  outgoing_rings(const limits& bounds, watch_function watch)
+      : watch_(std::move(watch)), limits_(bounds) {}
+  outgoing_rings(const outgoing_rings&) = delete;
+  outgoing_rings& operator=(const outgoing_rings&) = delete;
+
+  /// Null if packets have to go through sockets.
+  [[nodiscard]] std::shared_ptr<ring_writer> find_or_offer(const ends& between);
+  /// The connection that was watched with that tag has ended.
+  void on_end(const void* tag);
+
+  /// For tests: how many have ever been made.
+  [[nodiscard]] std::uint64_t offered() const;
+
+ private:
+  struct entry {
+    ends between;
+    std::shared_ptr<ring_writer> ring;  ///< null: refused
+    std::chrono::steady_clock::time_point refused_until;
+    [[nodiscard]] bool is_idle() const { return ring == nullptr || ring.use_count() == 1; }
+  };
+  using entries = std::list<entry>;
+
+  /// False if all places are taken by rings in use.
+  [[nodiscard]] bool make_place();
+  void forget(entries::iterator which);
+
+  mutable std::mutex mutex_;
+  watch_function watch_;
+  limits limits_;
+  entries recent_;  ///< the latest first
+  std::map<ends, entries::iterator> known_;
+  std::uint64_t offered_ = 0;
+};
+
+}  // namespace softverbs::engine

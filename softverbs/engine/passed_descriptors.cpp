@@ -1,0 +1,54 @@
+#include <engine/passed_descriptors.hpp>
+
+#include <cstring>
+
+#include <unistd.h>
+
+namespace softverbs::engine {
+
+bool send_descriptors(int socket, msghdr message, std::span<const int> fds) {
+  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+received_descriptors::received_descriptors(msghdr& message) {
+  message.msg_control = control_.data();
+  message.msg_controllen = control_.size();
+}
+
+std::array<int, most_descriptors> received_descriptors::take(const msghdr& message,
+                                                             std::size_t count) const {
+  std::array<int, most_descriptors> fds{-1, -1, -1};
+  std::size_t came = 0;
+  auto* const whole = const_cast<msghdr*>(&message);
+  for (auto* each = CMSG_FIRSTHDR(whole); each != nullptr; each = CMSG_NXTHDR(whole, each)) {
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+    // Without credentials there is room for more than anybody should send.
+    const auto bytes = each->cmsg_len - CMSG_LEN(0);
+    for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(each) + at, sizeof fd);
+      if (came < fds.size()) {
+        fds[came] = fd;
+      } else {
+        ::close(fd);
+      }
+      ++came;
+    }
+  }
+  if (came == count) return fds;
+  for (int& fd : fds) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+  return fds;
+}
+
+}  // namespace softverbs::engine

@@ -1,0 +1,33 @@
+// Where the neighbours of one address and port of this process bring their packet rings.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <net/address.hpp>
+
+namespace softverbs::engine {
+
+class ring_listener {
+ public:
+  /// Null with errno.
+  [[nodiscard]] static std::unique_ptr<ring_listener> open(const net::address& own,
+                                                           std::uint16_t port);
+  ring_listener(const ring_listener&) = delete;
+  ring_listener& operator=(const ring_listener&) = delete;
+  ~ring_listener();
+
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+ private:
+  ring_listener(int fd, const net::address& own, std::uint16_t port)
+      : fd_(fd), own_(own), port_(port) {}
+
+  int fd_;
+  net::address own_;
+  std::uint16_t port_;
+};
+
+}  // namespace softverbs::engine
