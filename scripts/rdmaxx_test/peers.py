@@ -167,6 +167,14 @@ class Program:
         self._process.kill()
         self._process.wait()
 
+    def wait_for_output(self, text: str, seconds: float) -> None:
+        """It may have ended since."""
+        deadline = time.monotonic() + seconds
+        while text not in self.output:
+            if time.monotonic() > deadline:
+                raise self._failure(f"did not say {text} within {seconds} s")
+            time.sleep(LOOK_AGAIN_AFTER)
+
     def wait_for_end(self, seconds: float) -> None:
         """Whatever its exit status is."""
         try:

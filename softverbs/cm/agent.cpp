@@ -10,11 +10,14 @@
 #include <base/log.hpp>
 #include <base/random.hpp>
 #include <cm/identifier.hpp>
-#include <cm/sign_of_life.hpp>
+#include <cm/message_source.hpp>
 #include <engine/fault_plan.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/per_process.hpp>
 #include <engine/station.hpp>
+#include <net/credentials.hpp>
+#include <net/netdev.hpp>
+#include <net/socket_owner.hpp>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -48,7 +51,9 @@ agent& agent::of_process() {
 }
 
 agent::agent()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      neighbours_(epoll_) {
   if (epoll_ < 0 || wake_fd_ < 0)
     throw std::system_error(errno, std::generic_category(), "no descriptor is left");
   ca_guid_ = random_number<std::uint64_t>();
@@ -76,16 +81,6 @@ void agent::watch(int fd) const {
   ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &interest);
 }
 
-void agent::watch_new(int fd) const {
-  engine::close_in_children(fd);
-  watch(fd);
-}
-
-void agent::close_known(int fd) {
-  engine::forget_descriptor(fd);
-  ::close(fd);
-}
-
 void agent::wake() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
@@ -94,6 +89,17 @@ void agent::wake() const {
 void agent::post(const engine::management_datagram& datagram) {
   {
     const std::lock_guard lock(inbox_mutex_);
+    // As a network does. What this process says to itself is as much as it has identifiers.
+    if (inbox_.size() >= most_in_inbox &&
+        datagram.came != engine::management_datagram::way::this_process) {
+      if (lost_++ == 0)
+        log(log_level::warning,
+            "more than {} messages of the connection manager wait: further ones are lost, and "
+            "their "
+            "senders repeat them",
+            most_in_inbox);
+      return;
+    }
     inbox_.push_back(datagram);
   }
   wake();
@@ -102,6 +108,8 @@ void agent::post(const engine::management_datagram& datagram) {
 void agent::post_data(std::uint32_t qpn) {
   {
     const std::lock_guard lock(inbox_mutex_);
+    // Whoever waits for it hears from its peer, too.
+    if (queue_pairs_with_data_.size() >= most_in_inbox) return;
     queue_pairs_with_data_.push_back(qpn);
   }
   wake();
@@ -163,94 +171,45 @@ void agent::forget(identifier& who) {
 
 // --- neighbours ------------------------------------------------------------------------------
 
-void agent::show_life(const net::address& own, std::uint16_t port) {
-  const place where(own, port);
-  if (shown_.contains(where)) return;
-  const int fd = listen_for_life(own, port);
-  if (fd < 0) return;
-  shown_[where] = fd;
-  watch_new(fd);
-}
-
-void agent::greet_neighbour(int listener) {
-  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
-  kept_wills_.accept(fd);
-  watch_new(fd);
-}
-
-void agent::bequeath(std::uint32_t number, const last_will& will) {
-  const int keeper = testament_.add(number, will);
-  if (keeper >= 0) watch_new(keeper);
-}
-
-void agent::execute_wills_of(int fd) {
-  for (const auto& will : kept_wills_.open(fd)) {
-    auto* const device = device_with(will.own);
-    const auto message = wire::decode_cm(will.message);
-    // Only what a process may say of itself: its connection, from an address of this host.
-    if (device == nullptr || !message || message->kind != wire::cm_kind::disconnect_request)
-      continue;
-    static_cast<void>(engine::send_management(*device->place, will.own, will.peer, *message));
-  }
-  close_known(fd);
-}
-
 void agent::watch_neighbour(identifier& who, const net::address& address, std::uint16_t port) {
-  auto& line = neighbours_[{address, port}];
-  if (line.fd < 0) {
-    line.fd = connect_to_life(address, port);
-    if (line.fd < 0) {
-      neighbours_.erase({address, port});
-      return;
-    }
-    watch_new(line.fd);
-  }
-  line.users.insert(&who);
+  if (neighbours_.watch(who, address, port)) return;
+  bereaved_.insert(&who);
+  wake();
 }
 
 void agent::unwatch_neighbour(identifier& who) {
-  for (auto each = neighbours_.begin(); each != neighbours_.end();) {
-    auto& line = each->second;
-    line.users.erase(&who);
-    if (line.users.empty()) {
-      close_known(line.fd);
-      each = neighbours_.erase(each);
-    } else {
-      ++each;
-    }
+  neighbours_.unwatch(who);
+  bereaved_.erase(&who);
+}
+
+bool agent::tell_bereaved() {
+  const bool any = !bereaved_.empty();
+  while (!bereaved_.empty()) {
+    auto* const who = *bereaved_.begin();
+    bereaved_.erase(bereaved_.begin());
+    who->on_neighbour_gone();
   }
+  return any;
 }
 
-namespace {
-
-/// Whether the other end is really closed: what epoll told may have been about a descriptor of the
-/// same number that was closed since.
-bool is_closed(int fd) {
-  char byte = 0;
-  return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 || (errno != EAGAIN && errno != EINTR);
-}
-
-}  // namespace
-
-void agent::neighbour_has_gone(int fd) {
-  const auto found =
-      std::ranges::find_if(neighbours_, [fd](const auto& each) { return each.second.fd == fd; });
-  if (found == neighbours_.end() || !is_closed(fd)) return;
-  const auto users = std::move(found->second.users);
-  close_known(fd);
-  neighbours_.erase(found);
-  for (auto* each : users) each->on_neighbour_gone();
+void agent::execute(const std::vector<last_will>& wills) {
+  for (const auto& will : wills) {
+    auto* const device = device_with(will.own);
+    const auto message = wire::decode_cm(will.message);
+    if (device == nullptr || !message) continue;
+    static_cast<void>(engine::send_management(*device->place, will.own, will.peer, *message));
+  }
 }
 
 // --- the thread ------------------------------------------------------------------------------
 
 void agent::work() {
   time_point next = never;
+  auto next_look = clock::wall::time_point::max();
   for (;;) {
     std::array<epoll_event, 16> ready{};
     timespec timeout{};
-    const auto until = clock::wall_time(next);
+    const auto until = std::min(clock::wall_time(next), next_look);
     const bool for_ever = until == clock::wall::time_point::max();
     if (!for_ever) {
       const auto left = std::max(std::chrono::nanoseconds(0),
@@ -263,12 +222,15 @@ void agent::work() {
     try {
       for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
       handle_inbox();
+      bereaved_.merge(neighbours_.look());
+      tell_bereaved();
       // While the clock is stopped, whoever moves it runs the timers.
       next = clock::is_stopped() ? never : run_timers();
     } catch (const std::exception& problem) {
       // As a network does: what could not be handled is lost, and its sender repeats it.
       log(log_level::error, "a message of the connection manager is lost: {}", problem.what());
     }
+    next_look = neighbours_.next_look();
   }
 }
 
@@ -278,33 +240,22 @@ void agent::handle_descriptor(int fd) {
     [[maybe_unused]] const auto got = ::read(wake_fd_, &calls, sizeof calls);
     return;
   }
-  if (std::ranges::any_of(shown_, [fd](const auto& each) { return each.second == fd; })) {
-    greet_neighbour(fd);
+  if (const auto found = listeners_.find(fd); found != listeners_.end()) {
+    empty(*found->second.port->boxes()[found->second.box]);
     return;
   }
-  if (kept_wills_.knows(fd)) {
-    if (!kept_wills_.receive(fd)) execute_wills_of(fd);
-    return;
-  }
-  if (testament_.is_kept_by(fd)) {
-    if (!is_closed(fd)) return;
-    engine::forget_descriptor(fd);
-    if (const int other = testament_.keeper_has_gone(); other >= 0) watch_new(other);
-    return;
-  }
-  const auto found = listeners_.find(fd);
-  if (found == listeners_.end()) {
-    neighbour_has_gone(fd);
-    return;
-  }
-  empty(*found->second.port->boxes()[found->second.box]);
+  auto news = neighbours_.handle(fd);
+  bereaved_.merge(news.bereaved);
+  execute(news.wills);
 }
 
 void agent::empty(const engine::mailbox& box) {
   constexpr int letters_per_turn = 64;
   std::vector<std::byte> memory(engine::mailbox::letter_bytes);
   engine::mailbox::letter letter;
-  for (int i = 0; i < letters_per_turn && box.take(memory, letter); ++i) receive_letter(letter);
+  for (int i = 0;
+       i < letters_per_turn && box.take(memory, letter, engine::mailbox::from::everybody); ++i)
+    receive_letter(letter);
 }
 
 void agent::receive_letter(const engine::mailbox::letter& letter) {
@@ -313,18 +264,26 @@ void agent::receive_letter(const engine::mailbox::letter& letter) {
                         .source_port = letter.source_port,
                         .destination_port = wire::roce_udp_port};
   const auto packet = wire::intact_packet(flow, letter.packets);
-  if (packet && packet->header.destination_qpn == wire::management_qpn)
-    engine::receive_management(flow, *packet);
+  if (!packet || packet->header.destination_qpn != wire::management_qpn) return;
+  // What a user says who is not trusted is believed of its own port alone, on this host.
+  if (!net::are_trusted(letter.sender) &&
+      !(net::is_local(flow.source) &&
+        net::owns_udp_socket(letter.sender.user, flow.source, flow.source_port)))
+    return;
+  engine::receive_management(flow, *packet, engine::management_datagram::way::service);
 }
 
 bool agent::handle_inbox() {
   std::vector<engine::management_datagram> datagrams;
   std::vector<std::uint32_t> queue_pairs;
+  std::size_t lost = 0;
   {
     const std::lock_guard lock(inbox_mutex_);
     datagrams.swap(inbox_);
+    lost = std::exchange(lost_, 0);
     queue_pairs.swap(queue_pairs_with_data_);
   }
+  if (lost > 0) log(log_level::info, "{} messages of the connection manager were lost", lost);
   for (const auto& each : datagrams) handle(each);
   for (const auto qpn : queue_pairs) data_came_to(qpn);
   return !datagrams.empty() || !queue_pairs.empty();
@@ -336,7 +295,7 @@ bool agent::is_cut_off(const engine::management_datagram& datagram) {
 }
 
 void agent::handle(const engine::management_datagram& datagram) {
-  if (is_cut_off(datagram)) return;
+  if (!is_believable(datagram, net::is_local(datagram.source)) || is_cut_off(datagram)) return;
   const auto& message = datagram.message;
   if (message.kind == wire::cm_kind::request || message.kind == wire::cm_kind::sidr_request) {
     handle_request(datagram);
@@ -421,6 +380,7 @@ bool agent::settle() {
     handle_descriptor(fd);
   }
   any |= handle_inbox();
+  any |= tell_bereaved();
   return any;
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <cm/last_will.hpp>
+#include <cm/neighbourhood.hpp>
 #include <engine/clock.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
@@ -77,13 +78,13 @@ class agent final : private engine::time_source {
   void watch_neighbour(identifier& who, const net::address& address, std::uint16_t port);
   void unwatch_neighbour(identifier& who);
   /// Lets neighbours notice the end of this process.
-  void show_life(const net::address& own, std::uint16_t port);
+  void show_life(const net::address& own, std::uint16_t port) { neighbours_.show_life(own, port); }
   /// What the peer on another host of a connection is to be told at the end of this process.
-  void bequeath(std::uint32_t number, const last_will& will);
-  void revoke(std::uint32_t number) { testament_.remove(number); }
+  void bequeath(std::uint32_t number, const last_will& will) { neighbours_.bequeath(number, will); }
+  void revoke(std::uint32_t number) { neighbours_.revoke(number); }
 
  private:
-  using place = std::pair<net::address, std::uint16_t>;
+  static constexpr std::size_t most_in_inbox = 4096;
 
   agent();
   void work();
@@ -99,9 +100,9 @@ class agent final : private engine::time_source {
   void handle_descriptor(int fd);
   static void empty(const engine::mailbox& box);
   static void receive_letter(const engine::mailbox::letter& letter);
-  void neighbour_has_gone(int fd);
-  void greet_neighbour(int listener);
-  void execute_wills_of(int fd);
+  /// True if there was somebody.
+  bool tell_bereaved();
+  static void execute(const std::vector<last_will>& wills);
   /// Runs what is due; tells when the next one is.
   [[nodiscard]] engine::time_point run_timers();
   bool settle() override;
@@ -109,8 +110,6 @@ class agent final : private engine::time_source {
   void run_due() override;
   void clock_changed() override { wake(); }
   void watch(int fd) const;
-  void watch_new(int fd) const;
-  static void close_known(int fd);
 
   std::uint64_t ca_guid_ = 0;
   std::set<identifier*> all_;
@@ -128,17 +127,12 @@ class agent final : private engine::time_source {
   std::unordered_map<int, listening> listeners_;
   std::set<std::pair<engine::time_point, identifier*>> timers_;
 
-  struct lifeline {
-    int fd = -1;
-    std::set<identifier*> users;
-  };
-  std::map<place, lifeline> neighbours_;
-  std::map<place, int> shown_;
-  testament testament_;
-  kept_wills kept_wills_;
+  neighbourhood neighbours_;
+  std::set<identifier*> bereaved_;  ///< of a neighbour, and not told yet
 
   std::mutex inbox_mutex_;
   std::vector<engine::management_datagram> inbox_;
+  std::size_t lost_ = 0;  ///< since the inbox was emptied
   std::vector<std::uint32_t> queue_pairs_with_data_;
   std::thread thread_;
 };

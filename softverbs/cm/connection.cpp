@@ -614,6 +614,9 @@ void identifier::on_message(const engine::management_datagram& datagram) {
   // Not of an earlier connection with the same number.
   if (peer_number_ != 0 && message.kind != cm_kind::sidr_reply && message.local_id != peer_number_)
     return;
+  // Before it is known who answers, an answer is known by the number that only its sender was told.
+  const bool is_answer = peer_number_ == 0 || message.kind == cm_kind::sidr_reply;
+  if (is_answer && message.transaction != transaction_ && net::is_local(peer_)) return;
   switch (message.kind) {
     case cm_kind::reply:
       on_reply(message);

@@ -1,5 +1,7 @@
 #include <cm/sign_of_life.hpp>
 
+#include <cerrno>
+
 #include <engine/abstract_name.hpp>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -15,7 +17,9 @@ int socket_with(const net::address& address, std::uint16_t port, Step step) {
   if (fd < 0) return -1;
   const engine::abstract_name name(text_of_life(address, std::to_string(port)));
   if (step(fd, name)) return fd;
+  const int failure = errno;
   ::close(fd);
+  errno = failure;
   return -1;
 }
 

@@ -42,7 +42,7 @@ std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::add
 
 mailbox::~mailbox() { ::close(fd_); }
 
-bool mailbox::take(std::span<std::byte> memory, letter& out) const {
+bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
   // Whoever else writes here shall not keep this thread busy for ever.
   for (int thrown_away = 0; thrown_away < most_thrown_away; ++thrown_away) {
     out = {};
@@ -58,7 +58,8 @@ bool mailbox::take(std::span<std::byte> memory, letter& out) const {
     if (bytes < 0) return false;
     const auto who = net::credentials_in(message);
     letter_header header;
-    if (!who || !net::are_trusted(*who) || bytes < static_cast<ssize_t>(sizeof header)) continue;
+    if (!who || (whom == from::trusted_users && !net::are_trusted(*who))) continue;
+    if (bytes < static_cast<ssize_t>(sizeof header)) continue;
     std::memcpy(&header, memory.data(), sizeof header);
     if (header.kind != of_packets || header.segment_bytes == 0) continue;
     out.sender = *who;

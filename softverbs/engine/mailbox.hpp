@@ -45,9 +45,12 @@ class mailbox {
     std::size_t segment_bytes = 0;       ///< of each packet but the last
   };
   static constexpr std::size_t letter_bytes = 65536 + 64;  // no train of packets is longer
-  /// False if there is none, or nothing but letters that make no sense or come from users who are
-  /// not trusted: those are thrown away.
-  [[nodiscard]] bool take(std::span<std::byte> memory, letter& out) const;
+  /// Whose letters are wanted; see net::are_trusted().
+  enum class from : std::uint8_t { trusted_users, everybody };
+  /// False if there is none, or nothing but letters that make no sense or come from others: those
+  /// are thrown away.
+  [[nodiscard]] bool take(std::span<std::byte> memory, letter& out,
+                          from whom = from::trusted_users) const;
 
   /// A socket that sends to the process that holds the address and port; negative if nobody does.
   /// One for each: what a process that has stopped does not read counts against the socket.

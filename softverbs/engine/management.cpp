@@ -21,12 +21,6 @@ using wire::cm_kind;
 std::atomic<management_handler> handler_of_process = nullptr;
 std::atomic<data_handler> data_handler_of_process = nullptr;
 
-bool asks_for_service(const wire::cm_message& message) {
-  // A request that is taken back has to find its way as the request did.
-  const bool taken_back = message.kind == cm_kind::rejection && message.remote_id == 0;
-  return message.kind == cm_kind::request || message.kind == cm_kind::sidr_request || taken_back;
-}
-
 /// The port of the process that a message answers to.
 std::uint16_t port_of(const wire::cm_message& message) {
   const auto id = message.kind == cm_kind::sidr_reply ? message.local_id : message.remote_id;
@@ -52,6 +46,12 @@ wire::headers management_header() {
 }
 
 }  // namespace
+
+bool asks_for_service(const wire::cm_message& message) {
+  // A request that is taken back has to find its way as the request did.
+  const bool taken_back = message.kind == cm_kind::rejection && message.remote_id == 0;
+  return message.kind == cm_kind::request || message.kind == cm_kind::sidr_request || taken_back;
+}
 
 void set_management_handler(management_handler handler) noexcept { handler_of_process = handler; }
 
@@ -107,12 +107,18 @@ int send_management(station& from, const net::address& own, const net::address& 
               .destination_port = wire::roce_udp_port};
   way.socket = socket;
   if (net::is_local(to)) {
-    way.letters = neighbour_for(message, to);
-    if (way.letters < 0) return ECONNREFUSED;
+    const int neighbour = neighbour_for(message, to);
+    if (neighbour < 0) return ECONNREFUSED;
+    if (asks_for_service(message)) {
+      way.letters = neighbour;
+    } else {
+      ::close(neighbour);  // somebody is there
+      way.flow.destination_port = port_of(message);
+    }
   } else if (const int failure = from.open_well_known_port(own)) {
     return failure;
   }
-  way.to_bytes = to.to_sockaddr(wire::roce_udp_port, from.device().index, way.to);
+  way.to_bytes = to.to_sockaddr(way.flow.destination_port, from.device().index, way.to);
   const auto datagram = wire::encode(message);
   {
     packet_origin manager{.name = {.qpn = wire::management_qpn}, .held = {}};
@@ -138,7 +144,7 @@ void sort_management(station& place, const wire::flow& flow, std::span<const std
     const bool taken_back = message->kind == cm_kind::rejection && message->remote_id == 0;
     if (taken_back ||
         (!asks_for_service(*message) && holds_port(flow.destination, port_of(*message)))) {
-      receive_management(flow, *packet);
+      receive_management(flow, *packet, management_datagram::way::well_known_port);
       continue;
     }
     const int neighbour = neighbour_for(*message, flow.destination);
@@ -153,13 +159,18 @@ void sort_management(station& place, const wire::flow& flow, std::span<const std
   }
 }
 
-void receive_management(const wire::flow& flow, const wire::packet& packet) {
+void receive_management(const wire::flow& flow, const wire::packet& packet,
+                        management_datagram::way came) {
   const auto& header = packet.header;
   if (header.service != wire::transport::ud || header.qkey != wire::management_qkey) return;
   const auto message = wire::decode_cm(packet.payload);
   const auto handler = handler_of_process.load();
   if (!message || handler == nullptr) return;
-  handler({.message = *message, .source = flow.source, .destination = flow.destination});
+  handler({.message = *message,
+           .source = flow.source,
+           .destination = flow.destination,
+           .came = came,
+           .source_port = flow.source_port});
 }
 
 }  // namespace softverbs::engine

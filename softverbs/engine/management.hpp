@@ -3,7 +3,8 @@
 //
 // A datagram finds its process without a table: requests go to the mailbox that is named after the
 // service they ask for, all others to the port in the upper half of the communication identifier
-// that they answer to.
+// that they answer to. Within a host they go there by UDP, so that the receiver knows address and
+// port of the sender from the kernel, whoever that is.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,14 @@ struct management_datagram {
   wire::cm_message message;
   net::address source;
   net::address destination;
+  /// How it came, and with that who vouches for its source.
+  enum class way : std::uint8_t {
+    well_known_port,  ///< the kernel, or a trusted process that handed it on
+    own_port,         ///< the kernel
+    service,          ///< the mailbox of a service: see net::owns_udp_socket
+    this_process      ///< nobody has to
+  } came = way::this_process;
+  std::uint16_t source_port = 0;
 };
 
 /// Who handles the datagrams that are for this process. Called from any thread, with locks of the
@@ -53,6 +62,10 @@ void first_data_came(std::uint32_t qpn);
 void sort_management(station& place, const wire::flow& flow, std::span<const std::byte> packets,
                      std::size_t segment_bytes);
 /// A packet that is for this process.
-void receive_management(const wire::flow& flow, const wire::packet& packet);
+void receive_management(const wire::flow& flow, const wire::packet& packet,
+                        management_datagram::way came);
+
+/// Whether it is for whoever provides a service: a request, or one that is taken back.
+[[nodiscard]] bool asks_for_service(const wire::cm_message& message);
 
 }  // namespace softverbs::engine

@@ -561,7 +561,10 @@ void queue_pair::receive(const inbound& packet) {
       return;
     }
     in.on_datagram(packet);
-    if (header.ack_request && packet.came != inbound::way::well_known_port) {
+    const bool by_itself =
+        packet.came == inbound::way::in_process ||
+        (packet.came == inbound::way::same_host && packet.source_port == header.source_qpn >> 8);
+    if (header.ack_request && by_itself) {
       const auto back =
           route_to({.source = packet.destination, .destination = packet.source}, header.source_qpn);
       if (back != nullptr) {

@@ -11,6 +11,7 @@
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <engine/fault_plan.hpp>
+#include <engine/management.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/well_known_port.hpp>
 #include <pthread.h>
@@ -469,6 +470,11 @@ class delivery {
       return;
     }
     const auto qpn = decoded->header.destination_qpn;
+    if (qpn == wire::management_qpn) {
+      finish();
+      receive_management(flow_, *decoded, management_datagram::way::own_port);
+      return;
+    }
     if (receiver_ == nullptr || receiver_->qpn != qpn) {
       finish();
       if (qpn >> 8 != flow_.destination_port) return;

@@ -245,7 +245,7 @@ void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::b
   const auto packet = wire::intact_packet(flow, datagram);
   if (!packet) return;
   if (packet->header.destination_qpn == wire::management_qpn) {
-    receive_management(flow, *packet);
+    receive_management(flow, *packet, management_datagram::way::well_known_port);
     return;
   }
   const auto receiver = find_in_process(flow.destination, packet->header.destination_qpn);
