@@ -7,7 +7,6 @@
 #include <base/log.hpp>
 #include <cm/sign_of_life.hpp>
 #include <engine/station.hpp>
-#include <fcntl.h>
 #include <net/credentials.hpp>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -23,8 +22,6 @@ constexpr auto between_looks = 250ms;
 // Of one listener, before others get their turn.
 constexpr int visitors_per_turn = 16;
 
-int open_reserve() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
-
 void close_known(int fd) {
   engine::forget_descriptor(fd);
   ::close(fd);
@@ -39,9 +36,7 @@ bool is_closed(int fd) {
 
 }  // namespace
 
-neighbourhood::neighbourhood(int epoll) : epoll_(epoll), reserve_(open_reserve()) {
-  if (reserve_ >= 0) engine::close_in_children(reserve_);
-}
+neighbourhood::neighbourhood(int epoll) : epoll_(epoll) { reserve_.provide(); }
 
 neighbourhood::~neighbourhood() {
   for (const auto& [where, each] : neighbours_) {
@@ -49,7 +44,6 @@ neighbourhood::~neighbourhood() {
   }
   for (const auto& [where, fd] : shown_) close_known(fd);
   for (const auto& [fd, process] : visitors_) close_known(fd);
-  if (reserve_ >= 0) close_known(reserve_);
 }
 
 void neighbourhood::watch_descriptor(int fd) const {
@@ -91,17 +85,8 @@ void neighbourhood::greet(int listener) {
 }
 
 void neighbourhood::make_room(int listener) {
-  // Whoever waits would make the set ready for ever.
-  if (reserve_ >= 0) close_known(reserve_);
-  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd >= 0) ::close(fd);
-  reserve_ = open_reserve();
-  if (reserve_ >= 0) {
-    engine::close_in_children(reserve_);
-    return;
-  }
-  // Somebody else was faster to take the descriptor. Without this one neighbours still see whether
-  // it exists.
+  if (reserve_.refuse_one(listener)) return;
+  // Whoever waits would make the set ready for ever. Neighbours still see that it listens.
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener, nullptr);
   look_soon();
 }

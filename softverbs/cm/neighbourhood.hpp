@@ -22,6 +22,7 @@
 
 #include <cm/last_will.hpp>
 #include <engine/clock.hpp>
+#include <engine/reserve_descriptor.hpp>
 #include <net/address.hpp>
 #include <sys/types.h>
 
@@ -84,7 +85,7 @@ class neighbourhood {
   void close_visitor(int fd);
 
   int epoll_;
-  int reserve_ = -1;  ///< a descriptor for the time when there is no other
+  engine::reserve_descriptor reserve_;
   std::map<place, neighbour> neighbours_;
   std::map<place, int> shown_;
   std::map<int, pid_t> visitors_;
