@@ -9,6 +9,7 @@ namespace {
 
 thread_local std::vector<std::shared_ptr<endpoint>> deferred;
 std::atomic<std::uint32_t> endpoints_made = 0;
+constexpr std::size_t most_spare_bytes = std::size_t{1024} * 1024;
 
 }  // namespace
 
@@ -38,10 +39,16 @@ void run() {
 endpoint::endpoint(std::uint32_t number)
     : qpn(number), order(endpoints_made.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
+endpoint::inbox& endpoint::spare() {
+  thread_local inbox memory;
+  return memory;
+}
+
 void endpoint::enqueue(const wire::headers& header, std::span<const iovec> payload,
                        const net::address& source, const net::address& destination) {
   {
     const std::lock_guard lock(inbox_mutex_);
+    if (inbox_.packets.capacity() == 0) std::swap(inbox_, spare());
     queued entry{.header = header, .source = source, .destination = destination};
     entry.offset = inbox_.payloads.size();
     for (const auto& part : payload) {
@@ -57,23 +64,26 @@ void endpoint::enqueue(const wire::headers& header, std::span<const iovec> paylo
 void endpoint::run() {
   const std::lock_guard lock(mutex);
   if (owner != nullptr && owner->context.place->is_frozen()) return;  // it runs again afterwards
+  inbox handled;
   {
     const std::lock_guard inbox_lock(inbox_mutex_);
-    std::swap(inbox_, handled_);
+    std::swap(inbox_, handled);
   }
   if (owner != nullptr) {
-    for (const auto& each : handled_.packets) {
+    for (const auto& each : handled.packets) {
       owner->receive(
           {.packet = {.header = each.header,
-                      .payload = std::span(handled_.payloads).subspan(each.offset, each.bytes)},
+                      .payload = std::span(handled.payloads).subspan(each.offset, each.bytes)},
            .source = each.source,
            .destination = each.destination,
            .came = inbound::way::in_process});
     }
     owner->after_receiving(false);
   }
-  handled_.packets.clear();
-  handled_.payloads.clear();
+  if (handled.packets.capacity() == 0 || handled.payloads.capacity() > most_spare_bytes) return;
+  handled.packets.clear();
+  handled.payloads.clear();
+  spare() = std::move(handled);
 }
 
 }  // namespace softverbs::engine

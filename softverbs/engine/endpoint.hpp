@@ -65,9 +65,12 @@ class endpoint : public std::enable_shared_from_this<endpoint> {
     std::vector<std::byte> payloads;
   };
 
+  /// Memory that a thread keeps from one inbox to the next, whosever they are: an idle queue pair
+  /// has none.
+  [[nodiscard]] static inbox& spare();
+
   std::mutex inbox_mutex_;
   inbox inbox_;
-  inbox handled_;  ///< keeps its memory from one run to the next; guarded by `mutex`
 };
 
 /// Work that a thread has to do when it holds no lock any more.

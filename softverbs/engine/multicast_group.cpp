@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <engine/capture.hpp>
 #include <engine/queue_pair.hpp>
 #include <wire/packet.hpp>
 
@@ -44,6 +45,7 @@ bool multicast_group::receive(net::receive_buffers& buffers) const {
 void multicast_group::deliver(const wire::flow& flow, std::span<const std::byte> datagram) const {
   const auto packet = wire::intact_packet(flow, datagram);
   if (!packet || packet->header.destination_qpn != wire::multicast_qpn) return;
+  capture_received(flow, datagram);
   const inbound in{.packet = *packet,
                    .source = flow.source,
                    .destination = flow.destination,

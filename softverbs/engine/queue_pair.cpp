@@ -191,7 +191,8 @@ int queue_pair::connect(const ibv_qp_attr& wanted) {
 std::shared_ptr<route> queue_pair::route_to(const path_ends& wanted, std::uint32_t qpn) {
   for (auto& known : recent_routes_) {
     if (known.way == nullptr || known.qpn != qpn || known.source != wanted.source ||
-        known.destination != wanted.destination)
+        known.destination != wanted.destination ||
+        known.way->flow.traffic_class != wanted.traffic_class)
       continue;
     // A queue pair of this process that has gone may have a successor of the same number.
     if (known.way->in_process != nullptr && known.way->in_process->closed) break;
@@ -219,7 +220,8 @@ std::shared_ptr<route> queue_pair::find_route(const path_ends& wanted, std::uint
   found->flow = {.source = wanted.source,
                  .destination = wanted.destination,
                  .source_port = found->socket->port(),
-                 .destination_port = port};
+                 .destination_port = port,
+                 .traffic_class = wanted.traffic_class};
   found->to_bytes = wanted.destination.to_sockaddr(port, context.place->device().index, found->to);
   found->with_icrc = !found->same_host || settings::get().icrc == icrc_use::always;
   return found;

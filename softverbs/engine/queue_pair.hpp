@@ -40,6 +40,7 @@ class queue_pair : public ibv_qp_ex {
   queue_pair(device_context& context, std::shared_ptr<endpoint> where, const parts& made_of);
   queue_pair(const queue_pair&) = delete;
   queue_pair& operator=(const queue_pair&) = delete;
+  ~queue_pair() { out.log_totals(); }
 
   [[nodiscard]] static queue_pair& of(ibv_qp* qp) {
     return *static_cast<queue_pair*>(reinterpret_cast<ibv_qp_ex*>(qp));

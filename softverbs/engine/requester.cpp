@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include <base/log.hpp>
 #include <engine/queue_pair.hpp>
 
 namespace softverbs::engine {
@@ -13,20 +14,18 @@ using wire::operation;
 
 // All 24-bit PSNs lie above this in 64 bits, so that nothing becomes negative.
 constexpr std::uint64_t psn_origin = std::uint64_t{1} << 32;
-constexpr std::size_t first_window = std::size_t{64} * 1024;
-constexpr std::size_t largest_window = std::size_t{256} * 1024;
 // What one call sends before others get their turn.
 constexpr std::size_t burst_bytes = std::size_t{256} * 1024;
-// A longer read is asked for in pieces: its answers would overflow the socket of the one who asks.
-constexpr std::size_t largest_read_bytes = std::size_t{64} * 1024;
+// A longer read is asked for in pieces, of this size at least where the window allows it: its
+// answers would overflow the socket of the one who asks.
+constexpr std::size_t smallest_piece = std::size_t{64} * 1024;
 // How long a sender without acknowledgements waits for the receiver's flow control.
 constexpr auto flow_control_patience = std::chrono::milliseconds(100);
 
-// When the end of a burst is lost, no later packet makes the peer complain, and the timeout of the
-// queue pair may be long. So what is not acknowledged is sent again after this time already, and
-// then after twice the time, and so on: a repetition does no harm. Only the timeout counts as a
-// retry.
-constexpr auto first_probe = std::chrono::milliseconds(1);
+// Where round trips are shorter than this, the timeout depends on the granularity alone: one packet
+// in so many is timed.
+constexpr auto short_round_trip = std::chrono::milliseconds(1);
+constexpr unsigned packets_per_sample = 16;
 // How soon a full ring is looked at again.
 constexpr auto time_to_read = std::chrono::microseconds(100);
 
@@ -122,9 +121,14 @@ void requester::reset(std::uint32_t first_psn) {
   unacknowledged_ = next_ = highest_ = assigned_ = psn_origin + (first_psn & wire::psn_mask);
   cursor_ = qp_.sends.tail();
   reads_.clear();
+  piece_ends_.clear();
   asked_again_ = 0;
-  window_ = first_window;
+  window_ = {};
   since_ack_request_ = 0;
+  round_trip_ = {};
+  timed_psn_ = 0;
+  not_timed_ = 0;
+  probed_from_.reset();
   retries_left_ = qp_.attributes.retry_cnt;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   stop_timers();
@@ -151,9 +155,11 @@ time_point requester::next_deadline() const {
   return earliest;
 }
 
+std::size_t requester::under_way() const { return (next_ - unacknowledged_) * qp_.mtu(); }
+
 bool requester::window_is_open(std::size_t bytes) const {
-  const auto under_way = (next_ - unacknowledged_) * qp_.mtu();
-  return under_way == 0 || under_way + bytes <= window_;
+  const auto already = under_way();
+  return already == 0 || already + bytes <= window_.bytes();
 }
 
 bool requester::has_room(const route& way) {
@@ -166,6 +172,12 @@ bool requester::has_room(const route& way) {
   blocked_ = true;
   room_at_ = clock::now() + time_to_read;
   return false;
+}
+
+void requester::log_totals() const {
+  if (sent_ == 0) return;
+  log(log_level::info, "queue pair {:#x}: {} packets of requests sent, {} of them again",
+      qp_.where->qpn, sent_, sent_again_);
 }
 
 bool requester::is_idle() const {
@@ -232,6 +244,11 @@ void requester::carry_out(send_work& work) {
 bool requester::pump_reliable() {
   if (qp_.connected == nullptr) return false;
   if (rnr_until_ != time_point::min()) return false;
+  if (next_ == unacknowledged_ && window_.bytes() > send_window::first &&
+      clock::now() - last_active_ > round_trip_.timeout_without_backoff()) {
+    window_.restart_after_pause();
+    round_trip_.forget_shortest();
+  }
   bool more = false;
   {
     // What has been located stays registered until it has been sent: destroyed in reverse order.
@@ -285,7 +302,8 @@ bool requester::send_some(sender& out, send_work& work, std::uint64_t index,
       if (work.is_atomic()) {
         send_atomic(out, work);
       } else {
-        if (!window_is_open(mtu)) return false;
+        // It is the answers that are under way.
+        if (!window_is_open((end_of_piece(work) - next_) * mtu)) return false;
         send_read_request(out, work);
       }
     }
@@ -333,21 +351,34 @@ bool requester::send_packet(sender& out, send_work& work, std::uint64_t index,
     return false;
   }
   auto header = message_header(work);
+  count_packet(next_);
   ++next_;
   since_ack_request_ += mtu;
   header.ack_request =
-      acknowledge || (paced && (since_ack_request_ >= window_ / 4 || !window_is_open(mtu)));
+      acknowledge ||
+      (paced && (since_ack_request_ >= window_.ack_interval() || !window_is_open(mtu)));
   if (header.ack_request) since_ack_request_ = 0;
+  // The very first sample is worth having even if the answer to a later packet brings it.
+  if (header.ack_request || !round_trip_.is_known()) time_packet(next_ - 1);
   out.add(header, pieces.get());
   return true;
+}
+
+std::uint64_t requester::end_of_piece(const send_work& work) const {
+  const auto mtu = qp_.mtu();
+  const auto share = window_.bytes() / std::max<std::size_t>(qp_.attributes.max_rd_atomic, 1);
+  const auto bytes = std::min(std::max(share, smallest_piece), window_.bytes());
+  auto end = std::min(next_ + std::max<std::size_t>(bytes / mtu, 1), work.last_psn + 1);
+  const auto known = std::ranges::lower_bound(piece_ends_, next_);
+  if (known != piece_ends_.end()) end = std::min(end, *known + 1);
+  return end;
 }
 
 void requester::send_read_request(sender& out, const send_work& work) {
   const auto mtu = qp_.mtu();
   const auto offset = (next_ - work.first_psn) * mtu;
-  // Pieces have fixed ends: what is asked for again never reaches beyond what the responder knows.
-  const auto piece_end = (offset / largest_read_bytes + 1) * largest_read_bytes;
-  const auto bytes = std::min<std::uint64_t>(piece_end, work.bytes) - offset;
+  const auto end = end_of_piece(work);
+  const auto bytes = std::min<std::uint64_t>((end - work.first_psn) * mtu, work.bytes) - offset;
   wire::headers header{.service = qp_.service(),
                        .op = operation::read_request,
                        .ack_request = true,
@@ -358,9 +389,11 @@ void requester::send_read_request(sender& out, const send_work& work) {
   header.rkey = work.rkey;
   header.dma_length = static_cast<std::uint32_t>(bytes);
   out.add(header, {});
-  const auto packets = packets_of(bytes, mtu);
-  reads_.push_back({.first = next_, .last = next_ + packets - 1});
-  next_ += packets;
+  count_packet(next_);
+  time_packet(next_);
+  reads_.push_back({.first = next_, .last = end - 1});
+  if (next_ >= highest_) piece_ends_.push_back(end - 1);
+  next_ = end;
   since_ack_request_ = 0;
 }
 
@@ -381,22 +414,63 @@ void requester::send_atomic(sender& out, const send_work& work) {
     header.swap_or_add = work.compare_or_add;
   }
   out.add(header, {});
+  count_packet(next_);
+  time_packet(next_);
   reads_.push_back({.first = next_, .last = next_});
   ++next_;
 }
 
 // --- answers ---------------------------------------------------------------------------------
 
+void requester::time_packet(std::uint64_t psn) {
+  // Karn's rule: nothing that was sent before.
+  if (timed_psn_ != 0 || psn < highest_) return;
+  if (round_trip_.is_known() && round_trip_.smoothed() < short_round_trip &&
+      ++not_timed_ < packets_per_sample)
+    return;
+  not_timed_ = 0;
+  timed_psn_ = psn;
+  timed_at_ = clock::now();
+}
+
+// When the end of a burst is lost, no later packet makes the peer complain, and the timeout of the
+// queue pair may be long. So the peer is probed when an answer should have come, then after twice
+// the time, and so on. Only the timeout of the queue pair counts as a retry.
 void requester::start_timers() {
-  const auto now = clock::now();
-  if (qp_.attributes.timeout != 0) retransmit_at_ = now + acknowledge_timeout();
-  probe_after_ = first_probe;
-  probe_at_ = now + probe_after_;
+  last_active_ = clock::now();
+  probe_at_ = last_active_ + round_trip_.timeout();
+  if (qp_.attributes.timeout == 0) return;
+  // 9.7.6.1.3: 4.096 µs · 2^timeout is the shortest time; the timer may take up to four times it,
+  // which a path that is longer than its user thought may need.
+  const auto shortest = acknowledge_timeout();
+  retransmit_at_ = last_active_ + std::clamp<clock::duration>(round_trip_.timeout_without_backoff(),
+                                                              shortest, 4 * shortest);
 }
 
 void requester::stop_timers() { retransmit_at_ = probe_at_ = never; }
 
-void requester::progress_made() {
+void requester::progress_made(std::uint64_t before) {
+  if (qp_.attributes.qp_state == IBV_QPS_ERR) return;  // a completion queue has overflowed
+  const auto mtu = qp_.mtu();
+  if (timed_psn_ != 0 && unacknowledged_ > timed_psn_) {
+    round_trip_.sample(clock::now() - timed_at_);
+    timed_psn_ = 0;
+  } else {
+    round_trip_.answered();
+  }
+  if (probed_from_) {
+    // More has arrived than was sent again: what was sent before was only late.
+    if (unacknowledged_ > next_ || unacknowledged_ >= highest_) window_.nothing_was_lost();
+    if (unacknowledged_ > next_) {
+      next_ = std::max(next_, probed_from_->next);
+      cursor_ = std::max(cursor_, probed_from_->cursor);
+    }
+    probed_from_.reset();
+  }
+  next_ = std::max(next_, unacknowledged_);
+  window_.acknowledged((unacknowledged_ - before) * mtu, (next_ - before) * mtu,
+                       round_trip_.queue_builds_up());
+  while (!piece_ends_.empty() && piece_ends_.front() < unacknowledged_) piece_ends_.pop_front();
   retries_left_ = qp_.attributes.retry_cnt;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   if (next_ != unacknowledged_) {
@@ -439,11 +513,7 @@ bool requester::acknowledge_through(std::uint64_t psn) {
     if (oldest.last_psn <= psn) complete_oldest(IBV_WC_SUCCESS);
   }
   complete_local_work();
-  if (unacknowledged_ != before) {
-    next_ = std::max(next_, unacknowledged_);
-    window_ = std::min(largest_window, window_ + (unacknowledged_ - before) * qp_.mtu() / 4);
-    progress_made();
-  }
+  if (unacknowledged_ != before) progress_made(before);
   return whole;
 }
 
@@ -457,17 +527,25 @@ void requester::go_back_to(std::uint64_t psn) {
   }
   std::erase_if(reads_, [psn](const outstanding_read& each) { return each.last >= psn; });
   since_ack_request_ = 0;
+  if (timed_psn_ >= psn) timed_psn_ = 0;
+  probed_from_.reset();
 }
 
-void requester::retry_from(std::uint64_t psn) {
+bool requester::count_retry(std::uint64_t psn) {
   if (retries_left_ == 0) {
     fail_at(psn, IBV_WC_RETRY_EXC_ERR);
-    return;
+    return false;
   }
   // 7 is not special here (unlike rnr_retry): it is the most that three bits hold.
   --retries_left_;
   stop_timers();
-  lost_some(psn);
+  return true;
+}
+
+void requester::retry_from(std::uint64_t psn) {
+  if (!count_retry(psn)) return;
+  window_.lost(qp_.mtu());
+  go_back_to(psn);
 }
 
 void requester::answer_was_lost() {
@@ -477,9 +555,14 @@ void requester::answer_was_lost() {
   retry_from(unacknowledged_);
 }
 
-void requester::lost_some(std::uint64_t psn) {
-  window_ = std::max(window_ / 2, 2 * qp_.mtu());
-  go_back_to(psn);
+void requester::probe() {
+  round_trip_.back_off();
+  window_.timed_out(qp_.mtu());
+  // A responder that is asked for a read again forgets what it had still to answer.
+  const bool over_reads = !reads_.empty();
+  const auto from = probed_from_.value_or(place{.next = next_, .cursor = cursor_});
+  go_back_to(unacknowledged_);
+  if (!over_reads) probed_from_ = from;
 }
 
 void requester::fail_oldest(ibv_wc_status status) {
@@ -578,12 +661,11 @@ void requester::on_read_response(const wire::packet& response) {
   }
   unacknowledged_ = psn + 1;
   while (!reads_.empty() && reads_.front().last <= psn) reads_.pop_front();
-  window_ = std::min(largest_window, window_ + qp_.mtu() / 4);
   if (psn == work.last_psn) {
     complete_oldest(IBV_WC_SUCCESS);
     complete_local_work();
   }
-  progress_made();
+  progress_made(psn);
 }
 
 void requester::on_atomic_acknowledge(const wire::headers& header) {
@@ -619,7 +701,7 @@ void requester::on_atomic_acknowledge(const wire::headers& header) {
   while (!reads_.empty() && reads_.front().last <= psn) reads_.pop_front();
   complete_oldest(IBV_WC_SUCCESS);
   complete_local_work();
-  progress_made();
+  progress_made(psn);
 }
 
 void requester::on_timer(time_point now) {
@@ -632,15 +714,14 @@ void requester::on_timer(time_point now) {
   if (now >= retransmit_at_) {
     stop_timers();
     if (is_reliable()) {
-      retry_from(unacknowledged_);
+      if (count_retry(unacknowledged_)) probe();
     } else {
       unacknowledged_ = next_;  // the receiver does not answer: go on without it
       neighbour_is_gone_ = blocked_;
     }
   } else if (now >= probe_at_ && is_reliable()) {
-    probe_after_ *= 2;
-    probe_at_ = now + probe_after_;
-    lost_some(unacknowledged_);
+    probe();
+    probe_at_ = now + round_trip_.timeout();
   }
 }
 

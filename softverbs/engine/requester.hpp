@@ -11,9 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include <engine/clock.hpp>
 #include <engine/memory_table.hpp>
+#include <engine/round_trip.hpp>
+#include <engine/send_window.hpp>
 #include <engine/sender.hpp>
 #include <infiniband/verbs.h>
 #include <wire/packet.hpp>
@@ -43,6 +46,8 @@ class requester {
   [[nodiscard]] std::uint32_t next_psn() const {
     return static_cast<std::uint32_t>(next_) & wire::psn_mask;
   }
+  /// Says at level info how many packets were sent, and how many of them again.
+  void log_totals() const;
   /// No request has been begun that is not complete (for the state SQD).
   [[nodiscard]] bool is_idle() const;
 
@@ -70,6 +75,9 @@ class requester {
   void send_atomic(sender& out, const send_work& work);
   [[nodiscard]] bool local_memory_is_good(const send_work& work, std::uint64_t index,
                                           const memory_table::use& memory);
+  /// The end of the piece of a read that begins at `next_`, in PSNs.
+  [[nodiscard]] std::uint64_t end_of_piece(const send_work& work) const;
+  [[nodiscard]] std::size_t under_way() const;
   [[nodiscard]] bool window_is_open(std::size_t bytes) const;
   [[nodiscard]] bool has_room(const route& way);
 
@@ -77,11 +85,22 @@ class requester {
   bool acknowledge_through(std::uint64_t psn);
   void complete_oldest(ibv_wc_status status);
   void complete_local_work();
-  void progress_made();
+  /// Everything before `unacknowledged_` has arrived, which was not known of what is behind
+  /// `before`.
+  void progress_made(std::uint64_t before);
+  /// Measures a round trip from here, unless one is being measured.
+  void time_packet(std::uint64_t psn);
+  void count_packet(std::uint64_t psn) {
+    ++sent_;
+    if (psn < highest_) ++sent_again_;
+  }
   void go_back_to(std::uint64_t psn);
+  /// False if there is no retry left, and the request has failed.
+  bool count_retry(std::uint64_t psn);
   void retry_from(std::uint64_t psn);
   void answer_was_lost();
-  void lost_some(std::uint64_t psn);
+  /// Nobody answers: sends the oldest packet again, which makes the peer say what it has.
+  void probe();
   void start_timers();
   void stop_timers();
   void fail_oldest(ibv_wc_status status);
@@ -95,18 +114,34 @@ class requester {
   std::uint64_t assigned_ = 0;          ///< the first PSN that no request has
   std::uint64_t cursor_ = 0;            ///< index of the request that `next_` belongs to
   std::deque<outstanding_read> reads_;  ///< read requests and atomics without their answer
+  /// Last PSNs of the pieces of reads, as they were asked for first: what is asked for again must
+  /// not reach beyond what the responder knows (9.7.5.1.2).
+  std::deque<std::uint64_t> piece_ends_;
 
   std::uint64_t asked_again_ = 0;  ///< the PSN whose answer was found missing
 
-  // Pacing: bytes that may be under way. Grows with every acknowledgement, shrinks with every loss.
-  std::size_t window_ = 0;
+  send_window window_;  ///< bytes that may be under way
   std::size_t since_ack_request_ = 0;
+  std::uint64_t sent_ = 0;  ///< packets, since the queue pair was made
+  std::uint64_t sent_again_ = 0;
+
+  round_trip round_trip_;
+  std::uint64_t timed_psn_ = 0;  ///< whose answer is awaited as a sample; 0: none
+  time_point timed_at_{};
+  unsigned not_timed_ = 0;  ///< packets since the last sample
+
+  /// Where sending goes on if a probe finds that nothing was lost.
+  struct place {
+    std::uint64_t next;
+    std::uint64_t cursor;
+  };
+  std::optional<place> probed_from_;
 
   unsigned retries_left_ = 0;
   unsigned rnr_retries_left_ = 0;
   time_point retransmit_at_ = never;
   time_point probe_at_ = never;
-  clock::duration probe_after_{};
+  time_point last_active_{};  ///< when timers were started last
   time_point rnr_until_ = time_point::min();
   time_point room_at_ = never;      ///< when a full ring may have room again
   bool blocked_ = false;            ///< the ring was full

@@ -19,6 +19,10 @@ using wire::operation;
 constexpr std::size_t grh_bytes = 40;
 // What one call answers before others get their turn.
 constexpr std::size_t burst_bytes = std::size_t{128} * 1024;
+// 9.7.4.1: no message is longer.
+constexpr std::uint32_t longest_message = std::uint32_t{1} << 31;
+// What a requester may ask for again before the answers to that have left.
+constexpr std::size_t most_repeated_answers = 512;
 
 bool is_first(operation op) { return op == operation::send_first || op == operation::write_first; }
 bool is_only(operation op) {
@@ -178,6 +182,7 @@ void responder::on_unreliable(const inbound& in) {
 
 bool responder::sequence_is_good(const wire::packet& packet) const {
   const auto op = packet.header.op;
+  if (!wire::is_defined(packet.header.service, op)) return false;
   const auto bytes = packet.payload.size();
   const auto mtu = qp_.mtu();
   if (is_send(op) || is_write(op)) {
@@ -215,6 +220,7 @@ void responder::accept(const inbound& in) {
 }
 
 void responder::on_duplicate(const wire::headers& header) {
+  if (!wire::is_defined(header.service, header.op)) return;
   // 9.7.5.1.2: sends and writes are acknowledged again, reads carried out again, atomics answered
   // from memory.
   const bool is_atomic = header.op == operation::compare_swap || header.op == operation::fetch_add;
@@ -252,7 +258,7 @@ void responder::on_duplicate(const wire::headers& header) {
     again.bytes = header.dma_length;
     again.packets = packets_of(header.dma_length, qp_.mtu());
   }
-  answers_.push_back(again);
+  if (answers_.size() < most_repeated_answers) answers_.push_back(again);
 }
 
 // --- messages --------------------------------------------------------------------------------
@@ -363,7 +369,7 @@ void responder::receive_write(const wire::packet& packet) {
   }
   const bool ends = ends_message(header.op);
   const auto bytes = packet.payload.size();
-  if (bytes > write_left_ || (ends && bytes != write_left_)) {
+  if (write_left_ > longest_message || bytes > write_left_ || (ends && bytes != write_left_)) {
     reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
     return;
   }
@@ -452,7 +458,17 @@ void responder::complete_receive(ibv_wc wc, bool solicited) {
   qp_.push_completion(*receive_cq_, wc, solicited);
 }
 
+bool responder::may_answer_one_more() const {
+  const auto most = qp_.attributes.max_dest_rd_atomic;
+  return answers_.size() < most ||
+         std::cmp_less(std::ranges::count(answers_, false, &answer::repeated), most);
+}
+
 void responder::receive_read(const wire::headers& header) {
+  if (header.dma_length > longest_message || !may_answer_one_more()) {
+    reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
+    return;
+  }
   const bool allowed = (qp_.attributes.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0;
   bool good = allowed;
   if (good && header.dma_length != 0) {
@@ -467,12 +483,6 @@ void responder::receive_read(const wire::headers& header) {
   }
   if (!good) {
     reject(wire::nak::remote_access, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-    return;
-  }
-  const auto most = qp_.attributes.max_dest_rd_atomic;
-  if (answers_.size() >= most &&
-      std::cmp_greater_equal(std::ranges::count(answers_, false, &answer::repeated), most)) {
-    reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
     return;
   }
   msn_ = (msn_ + 1) & wire::psn_mask;
@@ -491,12 +501,14 @@ void responder::receive_read(const wire::headers& header) {
 }
 
 void responder::receive_atomic(const wire::headers& header) {
-  if (header.remote_address % sizeof(std::uint64_t) != 0) {
+  constexpr auto alignment = sizeof(std::uint64_t);
+  if (header.remote_address % alignment != 0 || !may_answer_one_more()) {
     reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
     return;
   }
   answer next{.is_atomic = true, .first_psn = header.psn};
   bool allowed = (qp_.attributes.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0;
+  bool aligned = true;
   if (allowed) {
     const memory_table::use memory(qp_.context.memory);
     auto* const target = memory.locate({.key = header.rkey,
@@ -507,7 +519,13 @@ void responder::receive_atomic(const wire::headers& header) {
                                         .remote = true,
                                         .qpn = qp_.where->qpn});
     allowed = target != nullptr;
-    if (allowed) next.original = carry_out_atomic(header, target);
+    // A region or window that counts from another address than its memory's may hide it.
+    aligned = reinterpret_cast<std::uintptr_t>(target) % alignment == 0;
+    if (allowed && aligned) next.original = carry_out_atomic(header, target);
+  }
+  if (allowed && !aligned) {
+    reject(wire::nak::invalid_request, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR);
+    return;
   }
   if (!allowed) {
     reject(wire::nak::remote_access, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);

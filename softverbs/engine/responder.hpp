@@ -61,6 +61,8 @@ class responder {
 
   void receive_send(const wire::packet& packet);
   void receive_write(const wire::packet& packet);
+  /// Whether fewer reads and atomics wait for their answers than max_dest_rd_atomic (9.7.4.1).
+  [[nodiscard]] bool may_answer_one_more() const;
   void receive_read(const wire::headers& header);
   void receive_atomic(const wire::headers& header);
   /// Takes a receive request for the message; false if there is none (and the sender was told).

@@ -8,6 +8,7 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <engine/capture.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/station.hpp>
 #include <fcntl.h>
@@ -20,12 +21,6 @@ namespace {
 constexpr std::size_t most_packets = 60;         // below the kernel's UDP_MAX_SEGMENTS of 64
 constexpr std::size_t most_train_bytes = 64000;  // one UDP datagram before segmentation
 constexpr std::size_t most_parts = 1000;         // below IOV_MAX
-
-wire::pcap_writer* capture() {
-  static auto* const writer =
-      settings::get().capture.empty() ? nullptr : new wire::pcap_writer(settings::get().capture);
-  return writer;
-}
 
 std::size_t total(std::span<const iovec> parts) {
   std::size_t bytes = 0;
@@ -123,7 +118,8 @@ void sender::flush() {
 int sender::hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const {
   if (route_.letters >= 0)
     return mailbox::hand_on(route_.letters, route_.flow, parts, segment_bytes) ? 0 : ECONNREFUSED;
-  return route_.socket->send(route_.to, route_.to_bytes, parts, packets_ > 1 ? segment_bytes : 0);
+  return route_.socket->send(route_.to, route_.to_bytes, parts, packets_ > 1 ? segment_bytes : 0,
+                             route_.flow.traffic_class);
 }
 
 std::vector<std::byte> sender::flatten(const wire::headers& header,
@@ -165,19 +161,28 @@ void sender::send_flat(std::span<const std::byte> datagram) {
 }
 
 void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanoseconds delay) const {
-  // The socket towards a mailbox belongs to whoever is sending now.
-  const std::shared_ptr<const int> letters(
-      new int(route_.letters < 0 ? -1 : ::fcntl(route_.letters, F_DUPFD_CLOEXEC, 0)),
-      [](const int* fd) {
-        if (*fd >= 0) ::close(*fd);
-        delete fd;
-      });
-  route_.place->at(clock::now() + delay, [way = route_, letters, packet = std::move(datagram)] {
-    if (way.place->port_is_down() || way.place->is_frozen()) return;  // lost
-    auto late = way;
-    late.letters = *letters;
+  // Thousands of them may be waiting: all that one needs is in one block, which timers can copy.
+  struct late_packet {
+    late_packet(const route& to, std::vector<std::byte> bytes)
+        : way(to), datagram(std::move(bytes)) {
+      // The socket towards a mailbox belongs to whoever is sending now.
+      if (way.letters >= 0) way.letters = ::fcntl(way.letters, F_DUPFD_CLOEXEC, 0);
+    }
+    late_packet(const late_packet&) = delete;
+    late_packet& operator=(const late_packet&) = delete;
+    ~late_packet() {
+      if (way.letters >= 0) ::close(way.letters);
+    }
+
+    route way;
+    std::vector<std::byte> datagram;
+  };
+  const auto late = std::make_shared<const late_packet>(route_, std::move(datagram));
+  route_.place->at(clock::now() + delay, [late] {
+    const auto& place = *late->way.place;
+    if (place.port_is_down() || place.is_frozen()) return;  // lost
     packet_origin nobody;
-    sender(late, nobody).send_flat(packet);
+    sender(late->way, nobody).send_flat(late->datagram);
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <engine/capture.hpp>
 #include <engine/fault_plan.hpp>
 #include <engine/management.hpp>
 #include <engine/queue_pair.hpp>
@@ -289,6 +290,7 @@ void station::remove_observer(netdev_observer& who) {
 }
 
 void station::on_change() {
+  asked_source_ = {};
   using change = netdev_observer::change;
   changes_.drain();
   const auto now = net::netdev_by_index(device_.index);
@@ -450,11 +452,12 @@ namespace {
 class delivery {
  public:
   delivery(const net::address& source, std::uint16_t source_port, const net::address& destination,
-           std::uint16_t port, bool called_by_user)
+           std::uint16_t port, bool from_this_host, bool called_by_user)
       : flow_{.source = source,
               .destination = destination,
               .source_port = source_port,
               .destination_port = port},
+        from_this_host_(from_this_host),
         called_by_user_(called_by_user) {}
   delivery(const delivery&) = delete;
   delivery& operator=(const delivery&) = delete;
@@ -464,11 +467,10 @@ class delivery {
     const auto decoded = wire::decode(datagram);
     if (!decoded) return;
     // Zero stands for "not summed" between processes of one host; a real sum of zero is as good.
-    const auto sum = datagram.last<wire::icrc_bytes>();
-    if (std::ranges::any_of(sum, [](std::byte b) { return b != std::byte{0}; }) &&
-        !wire::icrc_holds(flow_, datagram)) {
-      return;
-    }
+    const bool summed = std::ranges::any_of(datagram.last<wire::icrc_bytes>(),
+                                            [](std::byte b) { return b != std::byte{0}; });
+    if ((summed || !from_this_host_) && !wire::icrc_holds(flow_, datagram)) return;
+    capture_received(flow_, datagram);
     const auto qpn = decoded->header.destination_qpn;
     if (qpn == wire::management_qpn) {
       finish();
@@ -500,6 +502,7 @@ class delivery {
   }
 
   wire::flow flow_;
+  bool from_this_host_;
   bool called_by_user_;
   std::shared_ptr<endpoint> receiver_;
   std::unique_lock<std::mutex> lock_;
@@ -507,11 +510,20 @@ class delivery {
 
 }  // namespace
 
+bool station::is_of_this_host(const net::address& sender) {
+  if (sender.is_loopback()) return true;
+  if (asked_source_ != sender) {
+    asked_source_ = sender;
+    asked_source_is_local_ = net::is_local(sender);
+  }
+  return asked_source_is_local_;
+}
+
 bool station::receive_from(const net::udp_socket& socket) {
   const auto trains = buffers_.receive(socket);
   for (const auto& train : trains) {
     delivery into(train.source, train.source_port, socket.own_address(), socket.port(),
-                  called_by_user_);
+                  is_of_this_host(train.source), called_by_user_);
     for (auto rest = train.bytes; !rest.empty();) {
       const auto datagram = rest.first(std::min(rest.size(), train.segment_bytes));
       rest = rest.subspan(datagram.size());
@@ -523,7 +535,8 @@ bool station::receive_from(const net::udp_socket& socket) {
 
 bool station::receive_rings() {
   return incoming_.read([](incoming_rings::ring& each) {
-    delivery into(each.source, each.source_port, each.destination, each.destination_port, false);
+    delivery into(each.source, each.source_port, each.destination, each.destination_port, true,
+                  false);
     each.reader.read(packets_per_turn,
                      [&](std::span<const std::byte> datagram) { into.packet(datagram); });
   });

@@ -221,6 +221,8 @@ class station final : public std::enable_shared_from_this<station>, private time
   bool receive_all();
   bool receive_from(std::uint64_t marked, std::uint32_t events);
   bool receive_from(const net::udp_socket& socket);
+  /// Asks the kernel only when the source is another one than the last.
+  [[nodiscard]] bool is_of_this_host(const net::address& sender);
   bool receive_rings();
   bool receive_letters(const mailbox& box);
   void accept_rings(const ring_listener& listener);
@@ -271,6 +273,8 @@ class station final : public std::enable_shared_from_this<station>, private time
   std::mutex receiving_;
   net::receive_buffers buffers_;
   std::uint64_t busiest_ = 0;  ///< where the last packets came from, as epoll knows it
+  net::address asked_source_;  ///< that is_of_this_host() was asked about last
+  bool asked_source_is_local_ = false;
   std::map<net::address, std::unique_ptr<multicast_group>> groups_;
   unsigned polls_since_look_ = 0;
   incoming_rings incoming_;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <base/log.hpp>
+#include <engine/capture.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
@@ -244,6 +245,7 @@ void well_known_port::deliver(const net::address& own, const net::address& sourc
 void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::byte> datagram) {
   const auto packet = wire::intact_packet(flow, datagram);
   if (!packet) return;
+  capture_received(flow, datagram);
   if (packet->header.destination_qpn == wire::management_qpn) {
     receive_management(flow, *packet, management_datagram::way::well_known_port);
     return;

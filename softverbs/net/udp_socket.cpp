@@ -115,22 +115,30 @@ std::unique_ptr<udp_socket> udp_socket::adopt(int fd, const address& own, std::u
 udp_socket::~udp_socket() { ::close(fd_); }
 
 int udp_socket::send(const sockaddr_storage& to, socklen_t to_bytes, std::span<const iovec> parts,
-                     std::size_t segment_bytes) const {
+                     std::size_t segment_bytes, std::uint8_t traffic_class) const {
   msghdr message{};
   message.msg_name = const_cast<sockaddr_storage*>(&to);
   message.msg_namelen = to_bytes;
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = parts.size();
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
-  if (segment_bytes != 0) {
+  alignas(cmsghdr)
+      std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t)) + CMSG_SPACE(sizeof(int))>
+          control{};
+  const auto add_control = [&]<class T>(int level, int type, const T& value) {
+    auto* const at = control.data() + message.msg_controllen;
+    const cmsghdr header{
+        .cmsg_len = CMSG_LEN(sizeof value), .cmsg_level = level, .cmsg_type = type};
+    std::memcpy(at, &header, sizeof header);
+    std::memcpy(at + CMSG_LEN(0), &value, sizeof value);
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = IPPROTO_UDP;
-    header->cmsg_type = UDP_SEGMENT;
-    header->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-    const auto value = static_cast<std::uint16_t>(segment_bytes);
-    std::memcpy(CMSG_DATA(header), &value, sizeof value);
+    message.msg_controllen += CMSG_SPACE(sizeof value);
+  };
+  if (segment_bytes != 0) {
+    add_control(IPPROTO_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment_bytes));
+  }
+  if (traffic_class != 0) {
+    const bool ipv4 = to.ss_family == AF_INET;
+    add_control(ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS, int{traffic_class});
   }
   for (;;) {
     if (::sendmsg(fd_, &message, MSG_NOSIGNAL) >= 0) return 0;

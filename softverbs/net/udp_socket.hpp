@@ -40,7 +40,7 @@ class udp_socket {
   /// Sends `parts` as one packet, or, if segment_bytes is not 0, as packets of that size (the last
   /// may be shorter). Returns 0 or an errno; what the network loses it does not tell.
   int send(const sockaddr_storage& to, socklen_t to_bytes, std::span<const iovec> parts,
-           std::size_t segment_bytes) const;
+           std::size_t segment_bytes, std::uint8_t traffic_class = 0) const;
 
  private:
   [[nodiscard]] static std::unique_ptr<udp_socket> open(const address& own, unsigned netdev_index);

@@ -16,12 +16,13 @@
 
 namespace softverbs::wire {
 
-/// The parts of the IP and UDP headers that the ICRC covers.
+/// The parts of the IP and UDP headers that a sender chooses. The ICRC covers all but the last.
 struct flow {
   net::address source;
   net::address destination;  ///< of the same family as the source
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
+  std::uint8_t traffic_class = 0;  ///< IPv4's type of service
 };
 
 /// The ICRC as an integer whose little-endian bytes follow the pad. `parts`, in order, are all that

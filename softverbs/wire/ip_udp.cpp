@@ -14,7 +14,7 @@ void encode_ipv4(const flow& packet_flow, std::uint16_t id, std::uint16_t total_
                  std::byte* out) noexcept {
   constexpr std::uint16_t version_and_length = 0x4500;
   constexpr std::uint16_t do_not_fragment = 0x4000;
-  store_big(out, version_and_length);
+  store_big(out, static_cast<std::uint16_t>(version_and_length | packet_flow.traffic_class));
   store_big(out + 2, total_bytes);
   store_big(out + 4, id);
   store_big(out + 6, do_not_fragment);
@@ -27,7 +27,7 @@ void encode_ipv4(const flow& packet_flow, std::uint16_t id, std::uint16_t total_
 
 void encode_ipv6(const flow& packet_flow, std::uint16_t payload_bytes, std::byte* out) noexcept {
   constexpr std::uint32_t version = 0x6000'0000;
-  store_big(out, version);
+  store_big(out, version | static_cast<std::uint32_t>(packet_flow.traffic_class) << 20);
   store_big(out + 4, payload_bytes);
   out[6] = udp_protocol;
   out[7] = hops;

@@ -21,6 +21,7 @@ constexpr layout immediate = 1U << 6;
 constexpr layout ieth = 1U << 7;
 constexpr layout reserved16 = 1U << 8;  // a CNP's (annex A17.9.3)
 constexpr layout body = 1U << 9;        // payload and pad may follow
+constexpr layout reserved = 1U << 10;   // an opcode without a meaning, which has to be answered
 
 // Bytes of the headers above, by bit number.
 constexpr std::array<std::uint8_t, 10> part_bytes{4, 8, 16, 28, 4, 8, 4, 4, 16, 0};
@@ -93,13 +94,20 @@ constexpr std::array<format, 256> formats = [] {
   define(transport::ud, send_only_immediate, deth | immediate | body);
   define(transport::ud, acknowledge, deth | aeth);
   define(transport::cnp, send_middle, reserved16);  // opcode 0x81
+  for (const auto service : {transport::rc, transport::xrc}) {
+    for (unsigned op = 0; op < 32; ++op) {
+      const auto reliable = static_cast<operation>(op);
+      if (table[opcode(service, reliable)].bytes == 0) define(service, reliable, reserved | body);
+    }
+  }
   return table;
 }();
 
 }  // namespace
 
 bool is_defined(transport service, operation op) noexcept {
-  return formats[opcode(service, op)].bytes != 0;
+  const auto& [parts, bytes] = formats[opcode(service, op)];
+  return bytes != 0 && (parts & reserved) == 0;
 }
 
 std::size_t header_bytes(transport service, operation op) noexcept {

@@ -114,6 +114,9 @@ struct packet {
 /// Decodes one UDP payload: BTH … pad, ICRC. Nothing if it is too short, its opcode is undefined,
 /// its transport header version is not 0, its pad is longer than what follows the headers, or an
 /// operation without payload carries one. The ICRC is not looked at.
+///
+/// The undefined opcodes of the reliable services are decoded, as a BTH and a payload: whoever
+/// receives them has to refuse them by an answer (9.7.4.1), so ask is_defined().
 [[nodiscard]] std::optional<packet> decode(std::span<const std::byte> datagram) noexcept;
 
 /// Writes the headers and returns their length; `out` has room for most_header_bytes.

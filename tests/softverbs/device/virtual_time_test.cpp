@@ -64,7 +64,7 @@ TEST_F(virtual_time, repeats_exactly) {
                   "seed=5; lose rate=0.3 op=SEND; lose rate=0.3 op=ACK; delay=10us op=SEND"),
               0);
     ASSERT_EQ(send(1, {from.sge()}).post(pair.a.qp.get()), 0);
-    for (int i = 0; i < 10'000 && completions_in(pair.a.send_cq.get()).empty(); ++i) advance(1ms);
+    for (int i = 0; i < 100'000 && completions_in(pair.a.send_cq.get()).empty(); ++i) advance(1ms);
     for (std::size_t rule = 0; rule < 3; ++rule) sent.push_back(::softverbs_faults_hits(rule));
     wait_for_success(pair.b.recv_cq.get());
   }

@@ -266,8 +266,8 @@ std::vector<malformed> malformed_datagrams() {
       {"uc_atomic", changed(send, 0, 0x33)},
       {"ud_send_first", changed(send, 0, 0x60)},
       {"ud_write", changed(send, 0, 0x6a)},
-      {"reserved_operation", changed(send, 0, 0x15)},
-      {"operation_past_the_last", changed(send, 0, 0x1f)},
+      {"uc_reserved_operation", changed(send, 0, 0x35)},
+      {"ud_operation_past_the_last", changed(send, 0, 0x7f)},
       {"reliable_datagram", changed(send, 0, 0x44)},
       {"manufacturers_opcode", changed(send, 0, 0xc4)},
       {"all_ones", std::vector<std::byte>(64, std::byte{0xff})},
@@ -282,6 +282,18 @@ std::vector<malformed> malformed_datagrams() {
       {"payload_behind_a_congestion_notification", of(transport::cnp, send_middle, 4)},
       {"pad_behind_an_acknowledge", with_pad(acknowledge, 0, 2)},
   };
+}
+
+TEST(decode, keeps_reserved_operations_of_reliable_services_to_be_refused) {
+  for (const unsigned code : {0x15U, 0x18U, 0x1fU, 0xb5U, 0xbfU}) {
+    auto datagram = datagram_of({.service = transport::rc, .op = send_only, .psn = 77}, 8);
+    datagram[0] = static_cast<std::byte>(code);
+    const auto decoded = decode(datagram);
+    ASSERT_TRUE(decoded) << code;
+    EXPECT_FALSE(is_defined(decoded->header.service, decoded->header.op)) << code;
+    EXPECT_EQ(decoded->header.psn, 77U);
+    EXPECT_EQ(decoded->payload.size(), 8U);
+  }
 }
 
 class decode_refuses : public testing::TestWithParam<malformed> {};
