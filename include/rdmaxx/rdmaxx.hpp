@@ -3,6 +3,7 @@
 // Everything of rdmaxx that needs no optional dependency.
 
 #include <rdmaxx/core/check.hpp>
+#include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/core/flags.hpp>
 #include <rdmaxx/core/format.hpp>

@@ -1,18 +1,11 @@
 #include "cm/awaited_event.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 
 #include <fmt/format.h>
 
 namespace rdmaxx::inline v0::detail {
-
-std::chrono::milliseconds time_until(deadline end) noexcept {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  return std::max(left, std::chrono::milliseconds::zero());
-}
 
 result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline end) {
   for (;;) {

@@ -2,18 +2,16 @@
 
 // awaited_event: waits on an identifier's own channel for the event that a step must end with.
 
-#include <chrono>
-
 #include <rdmaxx/cm/cm_event.hpp>
 #include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/result.hpp>
+
+#include "cm/time_until.hpp"
 
 namespace rdmaxx::inline v0::detail {
 
-using deadline = std::chrono::steady_clock::time_point;
-
-/// What is left; never negative.
-[[nodiscard]] std::chrono::milliseconds time_until(deadline end) noexcept;
+using deadline = library_clock::time_point;
 
 /// The event `wanted`, or why it did not come. Events that end no step are passed over.
 [[nodiscard]] result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline end);

@@ -2,30 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 
 #include <fcntl.h>
 #include <poll.h>
 
 #include <rdmaxx/core/check.hpp>
+#include <rdmaxx/core/clock.hpp>
 
 namespace rdmaxx::inline v0 {
 
-namespace {
-
-using clock = std::chrono::steady_clock;
-
-int remaining_ms(clock::time_point deadline) {
-  // Rounded up, or the last fraction of a millisecond would be spent spinning.
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
-  return static_cast<int>(std::clamp<long long>(left, 0, std::numeric_limits<int>::max()));
-}
-
-}  // namespace
-
-clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept {
+library_clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept {
   constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-  return clock::now() + std::clamp(timeout, std::chrono::milliseconds::zero(), longest);
+  return library_clock::now() + std::clamp(timeout, std::chrono::milliseconds::zero(), longest);
 }
 
 result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout) {
@@ -34,13 +22,14 @@ result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> time
   const auto deadline = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
   for (;;) {
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&waiting, 1, timeout ? remaining_ms(deadline) : -1);
+    const int ready =
+        ::poll(&waiting, 1, timeout ? library_clock::milliseconds_until(deadline) : -1);
     if (ready > 0) {
       if ((waiting.revents & POLLNVAL) != 0) return errno_error("poll", EBADF);
       return true;
     }
     if (ready < 0 && errno != EINTR) return errno_error("poll", errno);
-    if (timeout && clock::now() >= deadline) return false;
+    if (timeout && library_clock::now() >= deadline) return false;
   }
 }
 

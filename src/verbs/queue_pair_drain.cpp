@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/pick_device.hpp>
@@ -27,7 +28,7 @@ namespace rdmaxx::inline v0 {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
+using clock = library_clock;
 
 /// True if a marker is under way. Some devices refuse posts in the error state; they flush
 /// synchronously, so what they had is already in the completion queue. A full queue is another

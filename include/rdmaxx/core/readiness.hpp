@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 
+#include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/result.hpp>
 
 namespace rdmaxx::inline v0 {
@@ -33,7 +34,7 @@ template <class TryGet>
     if (!event.has_value() || event->has_value()) return event;
     auto left = timeout;
     if (timeout) {
-      const auto now = std::chrono::steady_clock::now();
+      const auto now = library_clock::now();
       if (now >= deadline) return event;
       left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
     }

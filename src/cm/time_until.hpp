@@ -1,0 +1,18 @@
+#pragma once
+
+// time_until: what is left of the time for several steps.
+
+#include <algorithm>
+#include <chrono>
+
+#include <rdmaxx/core/clock.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+/// Rounded up; never negative.
+[[nodiscard]] inline std::chrono::milliseconds time_until(library_clock::time_point end) noexcept {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - library_clock::now());
+  return std::max(left, std::chrono::milliseconds::zero());
+}
+
+}  // namespace rdmaxx::inline v0::detail
