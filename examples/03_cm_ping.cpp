@@ -30,9 +30,11 @@ namespace {
 
 constexpr std::chrono::seconds patience(10);
 
-work_completion next_completion(const completion_queue& cq) {
+/// Who only polls the queue does not hear of a peer that disconnects: what is posted stays posted.
+work_completion next_completion(cm::connection& peer, const completion_queue& cq) {
   std::array<work_completion, 1> one;
-  while (cq.poll(one).value().empty()) continue;  // a lost peer flushes what is posted
+  if (peer.wait_completions(cq, one, patience).value().empty())
+    throw std::runtime_error(peer.is_down() ? "the peer has disconnected" : "the peer is silent");
   if (!one[0]) throw rdmaxx::exception(one[0].error());
   return one[0];
 }
@@ -55,11 +57,11 @@ void play(const cm_id& id, bool client, const std::function<cm::connection()>& c
     std::ranges::copy(std::as_bytes(std::span(text)), outgoing.bytes().begin());
     const auto message = outgoing.gather(outgoing.bytes().first(text.size()));
     peer.qp().post(send_wr{.from = {{message}}}).value();
-    (void)next_completion(peer.qp().send_cq());
+    (void)next_completion(peer, peer.qp().send_cq());
   };
   for (int round = 1; round <= 5; ++round) {
     if (client) send(fmt::format("ping {}", round));
-    const auto bytes = next_completion(peer.qp().recv_cq()).byte_len();
+    const auto bytes = next_completion(peer, peer.qp().recv_cq()).byte_len();
     fmt::print("received: {}\n", text_of(incoming.bytes().first(bytes)));
     peer.qp().post(recv_wr{.into = {{incoming.scatter()}}}).value();  // before the answer
     if (!client) send(fmt::format("pong {}", round));

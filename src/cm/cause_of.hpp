@@ -1,7 +1,7 @@
 #pragma once
 
-// cause_of: why a step of accepting has failed. Of a peer that has given up meanwhile, the C
-// functions only say "invalid argument"; the identifier's events say more.
+// Why a step of accepting has failed. Of a peer that has given up meanwhile, the C functions only
+// say "invalid argument"; the identifier's events say more.
 
 #include <rdmaxx/cm/cm_id.hpp>
 #include <rdmaxx/core/error.hpp>
@@ -10,5 +10,9 @@ namespace rdmaxx::inline v0::detail {
 
 /// That the peer has gone, if it has; otherwise the failure itself.
 [[nodiscard]] error cause_of(const error& failure, const cm_id& id);
+
+/// The failure of a peer that was accepted and did not come up. Its code is never ETIMEDOUT, which
+/// says that nobody came.
+[[nodiscard]] error peers_failure(const error& failure);
 
 }  // namespace rdmaxx::inline v0::detail

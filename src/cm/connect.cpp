@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cm/awaited_event.hpp"
+#include "cm/first_success.hpp"
 #include "cm/no_port.hpp"
 
 namespace rdmaxx::inline v0::cm {
@@ -19,21 +20,6 @@ template <class T>
 result<T> told(result<T> outcome, std::string_view action, const socket_address& peer) {
   if (outcome) return outcome;
   return outcome.error().within(fmt::format("{} {}", action, describe(peer)));
-}
-
-/// Of a name's addresses the first for which `attempt` succeeds, in the time of the options.
-template <class Options, class Attempt>
-auto first_success(std::string_view peer, Options options, Attempt attempt)
-    -> decltype(attempt(socket_address(), options)) {
-  const auto end = deadline_after(options.timeout);
-  RDMAXX_TRY(const auto addresses, socket_address::lookup(peer));
-  auto outcome = attempt(addresses.front(), options);
-  for (std::size_t next = 1; next < addresses.size() && !outcome; ++next) {
-    options.timeout = detail::time_until(end);
-    if (options.timeout.count() == 0) break;
-    outcome = attempt(addresses[next], options);
-  }
-  return outcome;
 }
 
 result<cm_id> resolve_steps(const socket_address& peer, const resolve_options& options,
@@ -63,9 +49,9 @@ result<cm_id> resolve(const socket_address& peer, const resolve_options& options
 }
 
 result<cm_id> resolve(std::string_view peer, const resolve_options& options) {
-  return first_success(peer, options, [](const socket_address& address, const auto& rest) {
-    return resolve(address, rest);
-  });
+  return detail::first_success(
+      peer, options, &resolve_options::timeout,
+      [](const socket_address& address, const auto& rest) { return resolve(address, rest); });
 }
 
 result<connection> connect(const socket_address& peer, const connect_options& options) {
@@ -79,9 +65,9 @@ result<connection> connect(const socket_address& peer, const connect_options& op
 }
 
 result<connection> connect(std::string_view peer, const connect_options& options) {
-  return first_success(peer, options, [](const socket_address& address, const auto& rest) {
-    return connect(address, rest);
-  });
+  return detail::first_success(
+      peer, options, &connect_options::timeout,
+      [](const socket_address& address, const auto& rest) { return connect(address, rest); });
 }
 
 result<connection> connect(cm_id resolved, const connection_parameters& parameters,

@@ -1,10 +1,15 @@
 #include <rdmaxx/cm/connection.hpp>
 
+#include <array>
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
+#include <poll.h>
 
-#include "cm/awaited_event.hpp"
+#include <rdmaxx/verbs/completion_channel.hpp>
+
+#include "cm/time_until.hpp"
 
 namespace rdmaxx::inline v0::cm {
 
@@ -12,12 +17,11 @@ connection::connection(cm_id id, const cm_event& established)
     : id_(std::move(id)),
       peer_data_(established.private_data().begin(), established.private_data().end()) {}
 
-result<bool> connection::wait_disconnected(std::optional<std::chrono::milliseconds> timeout) {
-  const auto end = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
+/// What has happened to the connection so far.
+result<void> connection::handle_events() {
   while (!down_) {
-    RDMAXX_TRY(const auto event,
-               id_.channel().get_event(timeout ? std::optional(detail::time_until(end)) : forever));
-    if (!event) return false;
+    RDMAXX_TRY(const auto event, id_.channel().try_get_event());
+    if (!event) break;
     if (!event->concerns(id_)) continue;
     if (event->type() == cm_event_type::disconnected) {
       // The answer to the peer, if it was the peer; else it fails, and nothing is lost.
@@ -26,7 +30,45 @@ result<bool> connection::wait_disconnected(std::optional<std::chrono::millisecon
     }
     if (event->type() == cm_event_type::device_removal) down_ = true;
   }
-  return true;
+  return {};
+}
+
+result<bool> connection::wait_disconnected(std::optional<std::chrono::milliseconds> timeout) {
+  const auto end = timeout ? deadline_after(*timeout) : library_clock::time_point::max();
+  for (;;) {
+    RDMAXX_TRY(handle_events());
+    if (down_) return true;
+    if (library_clock::now() >= end) return false;
+    RDMAXX_TRY(wait_readable(fd(), timeout ? std::optional(detail::time_until(end)) : forever));
+  }
+}
+
+result<std::span<work_completion>> connection::wait_completions(
+    const completion_queue& cq, std::span<work_completion> into,
+    std::optional<std::chrono::milliseconds> timeout) {
+  if (!cq.channel()) {
+    return misuse_error("wait_completions", "the completion queue has no channel",
+                        "make it with one, or let cm_id::create_qp() make it");
+  }
+  const auto end = timeout ? deadline_after(*timeout) : library_clock::time_point::max();
+  std::array<pollfd, 2> watched{pollfd{.fd = cq.channel().fd(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = fd(), .events = POLLIN, .revents = 0}};
+  for (;;) {
+    // In this order: what completes after the poll raises an event, and what the end of the
+    // connection has flushed is polled before that end is told.
+    RDMAXX_TRY(handle_events());
+    RDMAXX_TRY(cq.req_notify());
+    RDMAXX_TRY(const auto found, cq.poll(into));
+    if (!found.empty() || down_ || library_clock::now() >= end) return found;
+    if (::poll(watched.data(), watched.size(), library_clock::milliseconds_until(end)) < 0 &&
+        errno != EINTR) {
+      return errno_error("poll", errno);
+    }
+    for (;;) {  // each event has been an answer to req_notify(), which is asked for again
+      RDMAXX_TRY(const auto event, cq.channel().try_get());
+      if (!event) break;
+    }
+  }
 }
 
 std::string describe(const connection& connected) {

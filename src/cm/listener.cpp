@@ -28,8 +28,9 @@ result<connection> accept_steps(cm_id id, const accept_options& options) {
   const auto end = deadline_after(options.timeout);
   if (const auto answered = answer(id, options); !answered)
     return detail::cause_of(answered.error(), id);
-  RDMAXX_TRY(const auto established, detail::awaited_event(id, cm_event_type::established, end));
-  return connection(std::move(id), established);
+  const auto established = detail::awaited_event(id, cm_event_type::established, end);
+  if (!established) return detail::peers_failure(established.error());
+  return connection(std::move(id), *established);
 }
 
 result<listener> listen_steps(const socket_address& local, const listen_options& options) {

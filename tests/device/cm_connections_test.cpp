@@ -2,6 +2,7 @@
 // are refused, and end.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <future>
@@ -320,6 +321,45 @@ TEST_F(cm_connections, the_client_hears_that_the_server_has_disconnected) {
 
   EXPECT_TRUE(talk.client.wait_disconnected(patience).value());
   EXPECT_TRUE(talk.server.wait_disconnected(patience).value());
+}
+
+TEST_F(cm_connections, a_wait_for_completions_hears_that_the_peer_has_disconnected) {
+  cm_conversation talk;
+  const auto memory = talk.server.pd().allocate_local({.bytes = 64}).value();
+  talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = {{memory.scatter()}}}).value();
+  talk.client.disconnect().value();
+  std::array<work_completion, 4> room;
+  std::size_t flushed = 0;
+  // The receive comes back before or after the news, as the device likes.
+  while (!talk.server.is_down() || flushed == 0) {
+    const auto found =
+        talk.server.wait_completions(talk.server.qp().recv_cq(), room, patience).value();
+    ASSERT_TRUE(!found.empty() || talk.server.is_down()) << "waited in vain";
+    for (const auto& each : found) {
+      EXPECT_EQ(each.id(), wr_id{7});
+      EXPECT_EQ(each.status(), wc_status::flushed);
+      ++flushed;
+    }
+  }
+  EXPECT_EQ(flushed, 1U);
+}
+
+TEST_F(cm_connections, a_wait_for_completions_brings_what_completes_and_ends_in_time) {
+  cm_conversation talk;
+  const auto memory = talk.server.pd().allocate_local({.bytes = 64}).value();
+  talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = {{memory.scatter()}}}).value();
+  std::array<work_completion, 4> room;
+  const auto& cq = talk.server.qp().recv_cq();
+  EXPECT_TRUE(talk.server.wait_completions(cq, room, 50ms).value().empty());
+  EXPECT_FALSE(talk.server.is_down());
+  auto waiting = std::async(std::launch::async,
+                            [&] { return talk.server.wait_completions(cq, room, patience); });
+  const auto from = talk.client.pd().allocate_local({.bytes = 64}).value();
+  talk.client.qp().post(send_wr{.from = {{from.gather()}}}).value();
+  const auto found = waiting.get().value();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().id(), wr_id{7});
+  EXPECT_TRUE(found.front()) << found.front();
 }
 
 TEST_F(cm_connections, the_end_of_one_side_disconnects_the_other) {

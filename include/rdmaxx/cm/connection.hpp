@@ -4,8 +4,13 @@
 //
 //   auto c = cm::connect("10.0.0.7:7471").value();
 //   c.qp().post(send_wr{…}).value();
+//   auto done = c.wait_completions(c.qp().send_cq(), wc, 5s).value();
 //   c.disconnect().value();
 //   c.wait_disconnected(5s).value();
+//
+// A peer that disconnects touches no queue of this side: what is posted here stays posted until
+// this side has heard of it and disconnects, too. Who only polls a completion queue waits for ever.
+// wait_completions() and wait_disconnected() listen to both.
 //
 // Its identifier has an event channel of its own, so that nobody else's events are mixed with its.
 // Lifetime: move-only; its end ends the connection. Threads: those of its identifier and queue
@@ -23,6 +28,8 @@
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/core/text.hpp>
+#include <rdmaxx/verbs/completion_queue.hpp>
+#include <rdmaxx/verbs/work_completion.hpp>
 
 namespace rdmaxx::inline v0::cm {
 
@@ -49,6 +56,15 @@ class connection {
 
   /// Ends the connection on both sides; does not wait.
   [[nodiscard]] result<void> disconnect() const { return id_.disconnect(); }
+  /// Completions of `cq` as soon as there are some, in a part of `into`. None when the time is
+  /// over, or when the connection is down, as is_down() tells: whoever ended it, everything that
+  /// had completed by then comes first. What is flushed after that may follow. The queue has a
+  /// channel, as those have that a connection has made for itself, on which nobody else waits.
+  [[nodiscard]] result<std::span<work_completion>> wait_completions(
+      const completion_queue& cq, std::span<work_completion> into,
+      std::optional<std::chrono::milliseconds> timeout = forever);
+  /// One of the two waits has found that the connection is down.
+  [[nodiscard]] bool is_down() const noexcept { return down_; }
   /// True as soon as the connection is down, whoever ended it; false when the time is over. Answers
   /// the peer's disconnection. What still is in the queues completes as flushed.
   [[nodiscard]] result<bool> wait_disconnected(
@@ -58,6 +74,8 @@ class connection {
   [[nodiscard]] cm_id release() && { return std::move(id_); }
 
  private:
+  [[nodiscard]] result<void> handle_events();
+
   cm_id id_;
   std::vector<std::byte> peer_data_;
   bool down_ = false;

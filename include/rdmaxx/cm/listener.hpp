@@ -58,8 +58,11 @@ class [[nodiscard]] connection_request {
   [[nodiscard]] connection_parameters parameters() const noexcept;
   [[nodiscard]] socket_address peer_address() const noexcept { return id_.peer_address(); }
 
+  /// Whatever the peer did, or failed to do in time, is an error of category peer.
   [[nodiscard]] result<connection> accept(const accept_options& options = {}) &&;
   [[nodiscard]] result<void> reject(std::span<const std::byte> private_data = {}) &&;
+  /// Gives up the request's identifier, for those who accept in steps of their own.
+  [[nodiscard]] cm_id release() && { return std::move(id_); }
 
  private:
   cm_id id_;

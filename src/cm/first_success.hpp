@@ -1,0 +1,44 @@
+#pragma once
+
+// first_success: of a name's addresses the first for which an attempt succeeds, in the time that
+// the options have for all of them. When it is over, no further address is tried.
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+
+#include "cm/time_until.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+/// `attempt` gets an address and options with the time that is left; the last failure is told.
+template <class Options, class Attempt>
+auto first_success(std::span<const socket_address> addresses, library_clock::time_point end,
+                   Options options, std::chrono::milliseconds Options::* timeout, Attempt attempt)
+    -> decltype(attempt(socket_address(), options)) {
+  auto outcome = attempt(addresses.front(), options);
+  for (std::size_t next = 1; next < addresses.size() && !outcome; ++next) {
+    options.*timeout = time_until(end);
+    if ((options.*timeout).count() == 0) break;
+    outcome = attempt(addresses[next], options);
+  }
+  return outcome;
+}
+
+/// The same for a name, whose look-up takes its part of the time.
+template <class Options, class Attempt>
+auto first_success(std::string_view peer, const Options& options,
+                   std::chrono::milliseconds Options::* timeout, Attempt attempt)
+    -> decltype(attempt(socket_address(), options)) {
+  const auto end = deadline_after(options.*timeout);
+  RDMAXX_TRY(const auto addresses, socket_address::lookup(peer));
+  return first_success(addresses, end, options, timeout, attempt);
+}
+
+}  // namespace rdmaxx::inline v0::detail

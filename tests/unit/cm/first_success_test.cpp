@@ -1,0 +1,52 @@
+// first_success: a name's addresses are tried one by one, while there is time.
+
+#include "cm/first_success.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+
+#include <gtest/gtest.h>
+
+#include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/readiness.hpp>
+
+namespace rdmaxx {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct patient {
+  std::chrono::milliseconds timeout = 1s;
+};
+
+class first_success : public ::testing::Test {
+ protected:
+  /// How many attempts are made that take this long and fail.
+  std::size_t attempts(std::chrono::milliseconds each) {
+    std::size_t made = 0;
+    const auto outcome = detail::first_success(
+        addresses_, deadline_after(patient().timeout), patient(), &patient::timeout,
+        [&](const socket_address&, const patient& rest) -> result<int> {
+          EXPECT_GT(rest.timeout, 0ms);
+          ++made;
+          time_.advance(each);
+          return errno_error("connecting", ECONNREFUSED);
+        });
+    EXPECT_FALSE(outcome.has_value());
+    return made;
+  }
+
+  const std::array<socket_address, 3> addresses_{};
+  manual_clock time_;
+};
+
+TEST_F(first_success, tries_all_while_there_is_time) { EXPECT_EQ(attempts(1ms), 3U); }
+
+TEST_F(first_success, tries_no_further_one_when_the_time_is_over) { EXPECT_EQ(attempts(1s), 1U); }
+
+}  // namespace
+
+}  // namespace rdmaxx
