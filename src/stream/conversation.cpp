@@ -5,7 +5,10 @@
 #include <cerrno>
 #include <utility>
 
+#include <fmt/format.h>
 #include <poll.h>
+
+#include <rdmaxx/core/log.hpp>
 
 #include "stream/joint_descriptor.hpp"
 #include "stream/straggler_service.hpp"
@@ -17,9 +20,11 @@ namespace {
 using stream_protocol::protocol_engine;
 
 // Not a sequence number, which has 32 bits.
-constexpr wr_id keep_alive_id{std::uint64_t{1} << 32};
+constexpr wr_id question_id{std::uint64_t{1} << 32};
 // How long an abort waits for the peer to be told.
 constexpr std::chrono::milliseconds patience_of_abort{100};
+// How long what was flushed may take to complete.
+constexpr std::chrono::milliseconds patience_of_flush{500};
 
 /// One more, as long as it lives.
 class counted {
@@ -32,13 +37,6 @@ class counted {
  private:
   unsigned& count_;
 };
-
-int milliseconds_until(stream_clock::time_point deadline) {
-  if (deadline == stream_clock::time_point::max()) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - stream_clock::now()).count();
-  return static_cast<int>(std::clamp<long>(left, 0, 1'000'000'000));
-}
 
 }  // namespace
 
@@ -103,7 +101,8 @@ conversation::conversation(cm::connection connected, stream_equipment equipment,
       connection_(std::move(connected)),
       engine_(std::move(engine)),
       last_posted_(engine_.terms().own_first_sequence - 1),
-      last_completed_(last_posted_) {}
+      last_completed_(last_posted_),
+      keep_alive_(options.keep_alive, options.keep_alive_timeout, stream_clock::now()) {}
 
 conversation::~conversation() = default;
 
@@ -142,6 +141,7 @@ void conversation::poll_receives() {
         went_down(each);
         continue;
       }
+      keep_alive_.heard();
       // A failure stays in the engine, which still tells the peer.
       (void)engine_.received(each.id().value(), each.byte_len());
     }
@@ -159,8 +159,9 @@ void conversation::poll_sends() {
     }
     for (const auto& each : *polled) {
       if (!each) went_down(each);
-      if (each.id() == keep_alive_id) {
-        keep_alive_under_way_ = false;
+      if (each) keep_alive_.heard();
+      if (each.id() == question_id) {
+        question_under_way_ = false;
         continue;
       }
       last_completed_ = static_cast<std::uint32_t>(each.id().value());
@@ -177,13 +178,14 @@ void conversation::progress() {
 }
 
 void conversation::advance() {
+  if (!is_down_) {
+    post_receives();
+    if (!is_down_) post_sends();
+  }
   if (is_down_) {
     poll_receives();  // what had arrived before
     handle_connection_events();
     engine_.connection_lost(peer_has_disconnected_);
-  } else {
-    post_receives();
-    post_sends();
   }
   if (engine_.wants_disconnect() || is_down_) end_connection();
   if (followers_ > 0) changed_.notify_all();
@@ -258,7 +260,6 @@ void conversation::post_sends() {
 
 void conversation::end_connection() {
   if (std::exchange(has_disconnected_, true)) return;
-  // Everybody here learns of the end when the queues are flushed.
   if (!connection_.disconnect()) (void)connection_.qp().to_error();
 }
 
@@ -269,28 +270,42 @@ void conversation::handle_connection_events() {
     const auto& event = *fetched;
     if (!event) return;
     const auto type = event->type();
-    // The answer to the peer; it also flushes the queues, which is how everybody here learns of it.
     if (type == cm_event_type::disconnected && !has_disconnected_) peer_has_disconnected_ = true;
     if (type == cm_event_type::device_removal)
       is_lost(errno_error("using a stream", ENODEV, "the device has been removed"));
-    if (type == cm_event_type::disconnected || type == cm_event_type::device_removal)
-      end_connection();
+    if (type == cm_event_type::disconnected || type == cm_event_type::device_removal) {
+      // That queues are flushed tells nothing more: they may be empty, or the device be gone.
+      is_down_ = true;
+      end_connection();  // the answer to the peer
+    }
   }
 }
 
-void conversation::keep_alive() {
-  const auto now = stream_clock::now();
-  if (options_.keep_alive.count() == 0 || now - last_sign_of_life_ < options_.keep_alive) return;
-  last_sign_of_life_ = now;
-  // What is under way is sign enough.
-  if (is_down_ || keep_alive_under_way_ || engine_.in_flight() > 0) return;
-  // Nothing, written to nowhere: the device acknowledges it without the peer's program.
-  const auto posted = connection_.qp().post(write_wr{.id = keep_alive_id});
-  keep_alive_under_way_ = posted.has_value();
-  if (!posted) is_lost(posted.error());
+void conversation::look_for_life() {
+  if (is_down_) return;
+  const bool under_way = question_under_way_ || engine_.in_flight() > 0;
+  switch (keep_alive_.next(stream_clock::now(), under_way)) {
+    case keep_alive::action::none:
+      return;
+    case keep_alive::action::ask: {
+      // Nothing, written to nowhere: the device acknowledges it without the peer's program.
+      const auto posted = connection_.qp().post(write_wr{.id = question_id});
+      question_under_way_ = posted.has_value();
+      if (!posted) is_lost(posted.error());
+      return;
+    }
+    case keep_alive::action::give_up:
+      is_lost(errno_error(
+          "using a stream", EHOSTUNREACH,
+          fmt::format("the peer's device has not answered a sign of life for {} ms",
+                      options_.keep_alive_timeout.count()),
+          "its host, its program (if the device is softverbs) or the way there has failed"));
+      return;
+  }
 }
 
-error conversation::failure_of(const error& told) const {
+error conversation::failure_of(const error& told) {
+  user_knows_ = true;
   if (!cause_ || told != std::errc::connection_aborted) return told;
   return cause_->within(told.operation());
 }
@@ -299,8 +314,10 @@ error conversation::failure_of(const error& told) const {
 
 template <class Ready>
 bool conversation::spin(lock& held, time_point deadline, Ready ready) {
-  const auto end = std::min(deadline, stream_clock::now() + options_.spin);
-  while (stream_clock::now() < end) {
+  // In real time, whatever a test does with the deadlines' clock.
+  const auto end = std::chrono::steady_clock::now() +
+                   std::min<stream_clock::duration>(deadline - stream_clock::now(), options_.spin);
+  while (std::chrono::steady_clock::now() < end) {
     held.unlock();  // others may have work meanwhile
     held.lock();
     progress();
@@ -310,17 +327,16 @@ bool conversation::spin(lock& held, time_point deadline, Ready ready) {
 }
 
 void conversation::sleep(lock& held, time_point deadline) {
-  keep_alive();
-  if (is_down_) return;
-  auto until = deadline;
-  if (options_.keep_alive.count() != 0)
-    until = std::min(until, last_sign_of_life_ + options_.keep_alive);
+  const bool was_down = is_down_;
+  look_for_life();
+  if (is_down_ != was_down) return;
+  const auto until = is_down_ ? deadline : std::min(deadline, keep_alive_.wake_at());
   std::array<pollfd, 2> watched{
       pollfd{.fd = equipment_.channel.fd(), .events = POLLIN, .revents = 0},
       pollfd{.fd = connection_.fd(), .events = POLLIN, .revents = 0}};
   held.unlock();
   // An error is a signal: whoever waits looks again.
-  ::poll(watched.data(), watched.size(), milliseconds_until(until));
+  ::poll(watched.data(), watched.size(), stream_clock::milliseconds_until(until));
   held.lock();
   drain_events();
   if (watched[1].revents != 0) handle_connection_events();
@@ -378,7 +394,8 @@ bool conversation::wait(lock& held, time_point deadline, Ready ready, awaited wh
       if (deadline == time_point::max()) {
         changed_.wait(held);
       } else {
-        changed_.wait_until(held, deadline);
+        changed_.wait_for(held,
+                          std::chrono::milliseconds(stream_clock::milliseconds_until(deadline)));
       }
       continue;
     }
@@ -477,6 +494,7 @@ result<std::optional<std::size_t>> conversation::write(
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   lock held(mutex_);
   poll_sends();
+  if (engine_.waits_for_credits()) poll_receives();
   if (!engine_.can_write() && !wait(held, deadline, [this] { return engine_.can_write(); })) {
     writer_tries_again_ = true;
     leave_to_stragglers();
@@ -515,6 +533,10 @@ result<void> conversation::write_registered(const memory_region& region,
                                             std::span<const std::byte> bytes, time_point deadline) {
   RDMAXX_TRY(region.try_gather(bytes));
   lock held(mutex_);
+  if (region.native()->pd != equipment_.send_memory.native()->pd) {
+    return misuse_error("writing to a stream", "the memory is registered with another domain",
+                        "register it with the stream's own: native().qp.pd()");
+  }
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   bool in_time = true;
   while (!bytes.empty() && in_time) {
@@ -539,13 +561,24 @@ result<void> conversation::write_registered(const memory_region& region,
                          "the peer did not take what is sent from memory of the caller");
     tell_of_abort(held);
   }
-  if (!in_time || engine_.failure() || is_down_) {
-    // The device may still read the memory: its queue has to be flushed before this can return.
-    end_connection();
-    (void)wait(held, time_point::max(), [this] { return last_completed_ == last_posted_; });
-  }
+  if (!in_time || engine_.failure() || is_down_) reclaim_memory(held);
   if (const auto state = engine_.check_write(); !state) return failure_of(state.error());
   return {};
+}
+
+void conversation::reclaim_memory(lock& held) {
+  end_connection();
+  (void)connection_.qp().to_error();
+  // Requests that were reported as refused may have completed as well.
+  const auto has_completed = [this] {
+    return static_cast<std::int32_t>(last_completed_ - last_posted_) >= 0;
+  };
+  if (wait(held, deadline_after(patience_of_flush), has_completed)) return;
+  // iWARP may take what is posted when the connection has ended already, and never complete it; a
+  // device that is gone completes nothing. What has no queue pair is not read any more.
+  is_down_ = true;
+  advance();
+  (void)connection_.id().take_qp();
 }
 
 result<void> conversation::flush(time_point deadline) {
@@ -559,7 +592,7 @@ result<void> conversation::flush(time_point deadline) {
   if (const auto& failure = engine_.failure()) return failure_of(*failure);
   // A peer that has stopped reading has not got everything.
   const auto state = engine_.check_write();
-  if (!state && state.error().category() == error_category::peer) return state.error();
+  if (!state && state.error().category() == error_category::peer) return failure_of(state.error());
   return {};
 }
 
@@ -598,6 +631,41 @@ result<void> conversation::close(time_point deadline) {
   return {};
 }
 
+result<void> conversation::close_reading(time_point deadline) {
+  lock held(mutex_);
+  const auto ended = [this] {
+    engine_.consume(engine_.available());
+    advance();
+    return engine_.at_end() || engine_.failure();
+  };
+  if (!wait(held, deadline, ended, awaited::arrival)) {
+    return errno_error("closing the read half of a stream", ETIMEDOUT,
+                       "the peer has not ended its side of the stream");
+  }
+  if (const auto state = engine_.check_read(); !state) return failure_of(state.error());
+  return {};
+}
+
+result<void> conversation::close_writing(time_point deadline) {
+  lock held(mutex_);
+  engine_.shutdown_write();
+  if (!wait(held, deadline, [this] { return engine_.has_sent_fin() || engine_.failure(); })) {
+    leave_to_stragglers();
+    return errno_error("closing the write half of a stream", ETIMEDOUT,
+                       fmt::format("{} bytes have not arrived", engine_.unconfirmed()));
+  }
+  if (const auto& failure = engine_.failure(); failure && !engine_.has_sent_fin())
+    return failure_of(*failure);
+  if (const auto lost = engine_.unconfirmed(); lost != 0) {
+    user_knows_ = true;
+    return error({.operation = "closing the write half of a stream",
+                  .code = std::make_error_code(std::errc::broken_pipe),
+                  .category = error_category::peer,
+                  .problem = fmt::format("the peer has stopped reading {} bytes before", lost)});
+  }
+  return {};
+}
+
 void conversation::tell_of_abort(lock& held) {
   (void)wait(held, deadline_after(patience_of_abort),
              [this] { return engine_.wants_disconnect() || is_down_; });
@@ -610,16 +678,38 @@ void conversation::abort() {
   end_connection();
 }
 
+void conversation::give_up_reading() {
+  {
+    const lock held(mutex_);
+    log_unread();
+  }
+  shutdown_read();
+}
+
+void conversation::log_unread() const {
+  if (engine_.available() == 0) return;
+  log(log_level::warning, fmt::format("{} → {}: {} bytes that had arrived were not read",
+                                      describe(connection_.local_address()),
+                                      describe(connection_.peer_address()), engine_.available()));
+}
+
 void conversation::linger() {
   lock held(mutex_);
-  if (is_down_ || has_disconnected_) return;
-  engine_.shutdown_write();
-  engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
-  (void)wait(held, deadline_after(options_.linger), [this] {
-    return (engine_.has_sent_fin() && engine_.in_flight() == 0) ||
-           (engine_.failure() && engine_.wants_disconnect()) || is_down_;
-  });
-  end_connection();
+  log_unread();
+  if (!is_down_ && !has_disconnected_) {
+    engine_.shutdown_write();
+    engine_.shutdown_read();  // a peer that still writes shall not believe that somebody reads it
+    (void)wait(held, deadline_after(options_.linger), [this] {
+      return (engine_.has_sent_fin() && engine_.in_flight() == 0) ||
+             (engine_.failure() && engine_.wants_disconnect()) || is_down_;
+    });
+    end_connection();
+  }
+  if (const auto lost = engine_.unconfirmed(); lost != 0 && !user_knows_) {
+    log(log_level::warning, fmt::format("{} → {}: {} bytes that were written may not have arrived",
+                                        describe(connection_.local_address()),
+                                        describe(connection_.peer_address()), lost));
+  }
 }
 
 stream_protocol::engine_statistics conversation::statistics() {

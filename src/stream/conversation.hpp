@@ -22,6 +22,7 @@
 #include <span>
 
 #include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
@@ -29,9 +30,11 @@
 #include <rdmaxx/verbs/completion_queue.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 
+#include "stream/keep_alive.hpp"
+
 namespace rdmaxx::inline v0::detail {
 
-using stream_clock = std::chrono::steady_clock;
+using stream_clock = library_clock;
 
 /// What a stream needs of a device. Its receives are posted, as a greeting promises.
 struct stream_equipment {
@@ -83,9 +86,13 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void shutdown_write();
   void shutdown_read();
   [[nodiscard]] result<void> close(time_point deadline);
+  [[nodiscard]] result<void> close_reading(time_point deadline);
+  [[nodiscard]] result<void> close_writing(time_point deadline);
   void abort();
   /// The end of the last handle.
   void linger();
+  /// The end of a reader: what it has not read is lost.
+  void give_up_reading();
 
   /// Sends what was held back. True if something is still left.
   [[nodiscard]] bool push();
@@ -112,6 +119,8 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void lead(lock& held, time_point deadline, Ready ready, awaited what);
   void sleep(lock& held, time_point deadline);
   void tell_of_abort(lock& held);
+  /// Returns when the device does not read memory of the caller any more.
+  void reclaim_memory(lock& held);
   void leave_to_stragglers();
   [[nodiscard]] std::size_t copy(std::span<const std::byte> bytes);
 
@@ -131,9 +140,10 @@ class conversation : public std::enable_shared_from_this<conversation> {
   /// So that the descriptors tell of whatever comes next.
   void arm_all();
   void is_lost(const error& why);
-  void keep_alive();
+  void look_for_life();
   void went_down(const work_completion& completion);
-  [[nodiscard]] error failure_of(const error& told) const;
+  [[nodiscard]] error failure_of(const error& told);
+  void log_unread() const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -155,9 +165,10 @@ class conversation : public std::enable_shared_from_this<conversation> {
   bool writer_tries_again_ = false;
   bool receives_are_armed_ = false;  ///< an event is due, or waits in the channel
   bool sends_are_armed_ = false;
-  bool is_pushed_ = false;  ///< the straggler service knows
-  bool keep_alive_under_way_ = false;
-  time_point last_sign_of_life_ = stream_clock::now();
+  bool is_pushed_ = false;           ///< the straggler service knows
+  bool question_under_way_ = false;  ///< to the peer's device, whether it lives
+  bool user_knows_ = false;          ///< that the stream has failed
+  keep_alive keep_alive_;
 };
 
 }  // namespace rdmaxx::inline v0::detail

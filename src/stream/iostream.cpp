@@ -4,6 +4,10 @@
 #include <cstring>
 #include <span>
 
+#include <fmt/format.h>
+
+#include <rdmaxx/core/log.hpp>
+
 namespace rdmaxx::inline v0 {
 
 stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream)) {
@@ -13,7 +17,11 @@ stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream))
 stream_buffer::~stream_buffer() {
   stream_.set_write_timeout(
       std::chrono::seconds(1));  // nobody waits longer for a peer that does not read
-  (void)send_buffered();
+  if (!send_buffered()) {
+    log(log_level::warning, fmt::format("{}: {} bytes that were written were not sent",
+                                        describe(stream_), pptr() - pbase()));
+  }
+  give_back();
 }
 
 /// What was read from the get area is the device's again.

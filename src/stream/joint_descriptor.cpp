@@ -32,6 +32,10 @@ result<void> joint_descriptor::add(int other) const {
   return {};
 }
 
+void joint_descriptor::remove(int other) const noexcept {
+  ::epoll_ctl(all_, EPOLL_CTL_DEL, other, nullptr);
+}
+
 joint_descriptor::~joint_descriptor() {
   for (const int each : {all_, told_}) {
     if (each >= 0) ::close(each);

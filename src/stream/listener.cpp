@@ -5,13 +5,15 @@
 
 #include <fmt/format.h>
 
-#include "cm/cause_of.hpp"
 #include "stream/conversation_handle.hpp"
-#include "stream/own_greeting.hpp"
+#include "stream/reception.hpp"
 
 namespace rdmaxx::inline v0 {
 
-using stream_protocol::greeting;
+listener::listener(std::unique_ptr<detail::reception> peers) noexcept : peers_(std::move(peers)) {}
+listener::listener(listener&&) noexcept = default;
+listener& listener::operator=(listener&&) noexcept = default;
+listener::~listener() = default;
 
 result<listener> listener::bind(std::string_view local, const stream_options& options) {
   RDMAXX_TRY(const auto addresses, socket_address::lookup(local));
@@ -21,48 +23,32 @@ result<listener> listener::bind(std::string_view local, const stream_options& op
 result<listener> listener::bind(const socket_address& local, const stream_options& options) {
   RDMAXX_TRY(options.check());
   RDMAXX_TRY(auto waiting, cm::listen(local, {.id = options.id}));
-  return listener(std::move(waiting), options);
+  RDMAXX_TRY(auto peers, detail::reception::create(std::move(waiting), options, most_half_open));
+  return listener(std::move(peers));
 }
 
 result<stream> listener::accept(std::optional<std::chrono::milliseconds> timeout) const {
-  RDMAXX_TRY(auto request, waiting_.get_request(timeout));
-  if (!request) {
-    return errno_error("accepting a stream", ETIMEDOUT,
-                       fmt::format("nobody came to {}", describe(local_addr())));
+  const auto deadline = timeout ? deadline_after(*timeout) : library_clock::time_point::max();
+  for (;;) {
+    RDMAXX_TRY(auto made, try_accept());
+    if (made) return *std::move(made);
+    if (library_clock::now() >= deadline) {
+      return errno_error("accepting a stream", ETIMEDOUT,
+                         fmt::format("nobody came to {}", describe(local_addr())));
+    }
+    RDMAXX_TRY(peers_->wait(deadline));
   }
-  return welcome(*std::move(request));
 }
 
 result<std::optional<stream>> listener::try_accept() const {
-  RDMAXX_TRY(auto request, waiting_.try_get_request());
-  if (!request) return std::nullopt;
-  RDMAXX_TRY(auto made, welcome(*std::move(request)));
-  return std::optional(std::move(made));
+  RDMAXX_TRY(auto next, peers_->try_next());
+  if (next == nullptr) return std::nullopt;
+  return stream(std::make_shared<detail::conversation_handle>(std::move(next)));
 }
 
-result<stream> listener::welcome(cm::connection_request request) const {
-  const auto own = detail::own_greeting(options_);
-  const auto peer = request.peer_address();
-  const auto terms = [&]() -> result<stream_protocol::agreement> {
-    RDMAXX_TRY(const auto theirs, greeting::from_bytes(request.peer_data()));
-    return negotiate(own, theirs);
-  }();
-  if (!terms) {
-    (void)std::move(request).reject(own.to_bytes());
-    return terms.error().within(fmt::format("accepting a stream of {}", describe(peer)));
-  }
-  auto equipment = detail::stream_equipment::for_id(request.id(), options_);
-  if (!equipment) {
-    return detail::cause_of(equipment.error(), request.id())
-        .within(fmt::format("accepting a stream of {}", describe(peer)));
-  }
-  const auto answered = answer(own, *terms).to_bytes();
-  RDMAXX_TRY(auto connected, std::move(request).accept({.parameters = {.private_data = answered},
-                                                        .timeout = options_.connect_timeout}));
-  RDMAXX_TRY(auto made, detail::conversation::create(std::move(connected), *std::move(equipment),
-                                                     *terms, options_));
-  return stream(std::make_shared<detail::conversation_handle>(std::move(made)));
-}
+socket_address listener::local_addr() const noexcept { return peers_->local_address(); }
+
+int listener::fd() const noexcept { return peers_->fd(); }
 
 std::string describe(const listener& waiting) {
   return fmt::format("listener for streams on {}", describe(waiting.local_addr()));

@@ -354,8 +354,10 @@ void protocol_engine::sent_up_to(std::uint32_t sequence) noexcept {
   const auto has_completed = [first = completed_, count](std::uint32_t one) {
     return one - first < count;
   };
-  while (released_ != handed_ && has_completed(send_slots_[index_of(released_)].sequence))
-    ++released_;
+  while (released_ != handed_ && has_completed(send_slots_[index_of(released_)].sequence)) {
+    const auto& slot = send_slots_[index_of(released_++)];
+    confirmed_ = slot.begin + slot.bytes + slot.in_place.size();
+  }
   while (control_released_ != control_handed_ &&
          has_completed(control_sequences_[control_released_ % control_slots])) {
     ++control_released_;
@@ -490,7 +492,10 @@ void protocol_engine::abort() {
 
 void protocol_engine::connection_lost(bool in_order) {
   if (!std::exchange(is_connected_, false)) return;
-  if (in_order && fin_handed_ && peer_fin_) fin_sent_ = true;
+  if (in_order && fin_handed_ && peer_fin_) {
+    fin_sent_ = true;
+    confirmed_ = numbers_.bytes_written;
+  }
   if (failure_ || is_finished()) return;
   drop_queued();
   is_lost_ = true;

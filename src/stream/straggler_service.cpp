@@ -29,8 +29,9 @@ class straggler_service {
     {
       const std::lock_guard lock(mutex_);
       const auto interval = std::max(after, shortest_interval);
-      entries_.push_back(
-          {.whose = whose, .interval = interval, .due = stream_clock::now() + interval});
+      entries_.push_back({.whose = whose,
+                          .interval = interval,
+                          .due = std::chrono::steady_clock::now() + interval});
     }
     changed_.notify_one();
   }
@@ -39,7 +40,7 @@ class straggler_service {
   struct entry {
     std::weak_ptr<conversation> whose;
     std::chrono::microseconds interval;
-    stream_clock::time_point due;
+    std::chrono::steady_clock::time_point due;
   };
 
   /// With all signals blocked: the program's handlers run on its own threads.
@@ -68,7 +69,7 @@ class straggler_service {
         continue;
       }
       const auto next = std::ranges::min_element(entries_, {}, &entry::due);
-      if (const auto due = next->due; due > stream_clock::now()) {
+      if (const auto due = next->due; due > std::chrono::steady_clock::now()) {
         changed_.wait_until(lock, due);  // a copy: entries may move meanwhile
         continue;
       }
@@ -85,7 +86,7 @@ class straggler_service {
     const auto found = current.whose.lock();
     if (found == nullptr || !found->push()) return false;
     current.interval = std::min(current.interval * 2, longest_interval);
-    current.due = stream_clock::now() + current.interval;
+    current.due = std::chrono::steady_clock::now() + current.interval;
     return true;
   }
 

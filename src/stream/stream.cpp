@@ -12,7 +12,9 @@
 
 #include <rdmaxx/cm/connect.hpp>
 
+#include "cm/first_success.hpp"
 #include "cm/no_port.hpp"
+#include "cm/time_until.hpp"
 #include "stream/conversation_handle.hpp"
 #include "stream/own_greeting.hpp"
 
@@ -55,12 +57,6 @@ void drop_front(std::vector<std::span<Byte>>& pieces, std::size_t bytes) {
   while (first != pieces.end() && bytes >= first->size()) bytes -= (first++)->size();
   pieces.erase(pieces.begin(), first);
   if (!pieces.empty()) pieces.front() = pieces.front().subspan(bytes);
-}
-
-std::chrono::milliseconds left_until(time_point deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return std::max(left, std::chrono::milliseconds(1));
 }
 
 /// What a refusal means: the peer's greeting may say more than its reason.
@@ -167,15 +163,10 @@ result<void> stream_writer::flush() { return (*shared_)->flush(deadline_of(write
 detail::conversation& stream::shared() const noexcept { return **stream_reader::shared_; }
 
 result<stream> stream::connect(std::string_view peer, const stream_options& options) {
-  const auto deadline = deadline_after(options.connect_timeout);
-  RDMAXX_TRY(const auto addresses, socket_address::lookup(peer));
-  auto made = connect(addresses.front(), options);
-  for (std::size_t next = 1; next < addresses.size() && !made; ++next) {
-    auto rest = options;
-    rest.connect_timeout = left_until(deadline);
-    made = connect(addresses[next], rest);
-  }
-  return made;
+  return detail::first_success(peer, options, &stream_options::connect_timeout,
+                               [](const socket_address& address, const stream_options& rest) {
+                                 return connect(address, rest);
+                               });
 }
 
 result<stream> stream::connect(const socket_address& peer, const stream_options& options) {
@@ -192,7 +183,8 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   if (!equipment) return here(equipment.error());
   const auto own = detail::own_greeting(options);
   const auto hello = own.to_bytes();
-  auto connected = cm::connect(std::move(id), {.private_data = hello}, left_until(deadline));
+  auto connected =
+      cm::connect(std::move(id), {.private_data = hello}, detail::time_until(deadline));
   if (!connected) return explained(connected.error(), own);
   const auto theirs = greeting::from_bytes(connected->peer_data());
   if (!theirs) return here(theirs.error());
@@ -232,6 +224,15 @@ std::pair<read_half, write_half> stream::into_split() && {
           write_half(static_cast<stream_writer&&>(*this))};
 }
 
+result<stream> stream::join(read_half&& reading, write_half&& writing) {
+  const auto& one = reading.shared_;
+  if (one == nullptr || one != writing.shared_) {
+    return misuse_error("stream::join", "the halves are not those of one stream",
+                        "join what into_split() gave");
+  }
+  return stream(static_cast<stream_reader&&>(reading), static_cast<stream_writer&&>(writing));
+}
+
 std::string describe(const stream& connected) {
   return fmt::format("stream {} → {}", describe(connected.local_addr()),
                      describe(connected.peer_addr()));
@@ -246,7 +247,11 @@ read_half& read_half::operator=(read_half&& other) noexcept {
 }
 
 void read_half::end() noexcept {
-  if (shared_ != nullptr) (*shared_)->shutdown_read();
+  if (shared_ != nullptr) (*shared_)->give_up_reading();
+}
+
+result<void> read_half::close(std::chrono::milliseconds deadline) {
+  return (*shared_)->close_reading(deadline_after(deadline));
 }
 
 void read_half::abort() { (*shared_)->abort(); }
@@ -264,6 +269,10 @@ void write_half::end() noexcept {
 }
 
 void write_half::shutdown() { (*shared_)->shutdown_write(); }
+
+result<void> write_half::close(std::chrono::milliseconds deadline) {
+  return (*shared_)->close_writing(deadline_after(deadline));
+}
 
 void write_half::abort() { (*shared_)->abort(); }
 

@@ -31,6 +31,8 @@ result<void> stream_options::check() const {
   }
   if (connect_timeout.count() <= 0)
     return misuse_error("stream_options", "connect_timeout is not above 0", "give it some time");
+  if (keep_alive_timeout.count() <= 0)
+    return misuse_error("stream_options", "keep_alive_timeout is not above 0", "give it some time");
   constexpr std::chrono::milliseconds none{0};
   const std::array<std::pair<std::string_view, bool>, 6> is_negative{
       {{"spin", spin < none},
@@ -62,11 +64,13 @@ stream_options stream_options::low_cpu() {
 std::string describe(const stream_options& options) {
   return fmt::format(
       "receives in {}, sends from {} buffers of {} bytes, inline up to {} bytes, spins {} us, "
-      "gathers {} us, timeouts: read {}, write {}, connect {} ms, linger {} ms, keep-alive {} ms",
+      "gathers {} us, timeouts: read {}, write {}, connect {} ms, linger {} ms, keep-alive {} ms "
+      "({} ms to answer)",
       describe(options.window), options.send_buffers, options.send_buffer_bytes,
       options.inline_bytes, options.spin.count(), options.gather.count(),
       described(options.read_timeout), described(options.write_timeout),
-      options.connect_timeout.count(), options.linger.count(), options.keep_alive.count());
+      options.connect_timeout.count(), options.linger.count(), options.keep_alive.count(),
+      options.keep_alive_timeout.count());
 }
 
 }  // namespace rdmaxx::inline v0

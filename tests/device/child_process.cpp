@@ -82,6 +82,8 @@ std::string child_process::output() {
   return std::exchange(unread_, {});
 }
 
+void child_process::send_signal(int number) const { ::kill(pid_, number); }
+
 int child_process::wait() {
   int status = 0;
   if (::waitpid(std::exchange(pid_, -1), &status, 0) < 0)

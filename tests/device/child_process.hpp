@@ -22,6 +22,8 @@ class child_process {
   [[nodiscard]] std::string line();
   /// Everything else that it prints, up to its end.
   [[nodiscard]] std::string output();
+  /// SIGSTOP, for example: it hangs.
+  void send_signal(int number) const;
   /// Its exit status; 128 plus the number of the signal that ended it.
   [[nodiscard]] int wait();
 

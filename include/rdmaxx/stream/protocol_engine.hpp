@@ -118,6 +118,8 @@ class protocol_engine {
   [[nodiscard]] bool waits_for_sends() const noexcept {
     return in_flight() != 0 && (has_unsent() || stop_due_ || reset_due_ || is_credit_due());
   }
+  /// Data could not be handed out for want of the peer's buffers.
+  [[nodiscard]] bool waits_for_credits() const noexcept { return is_stalled_; }
   /// The end of what this side writes has reached the peer, behind all the rest.
   [[nodiscard]] bool has_sent_fin() const noexcept { return fin_sent_; }
 
@@ -135,6 +137,12 @@ class protocol_engine {
   [[nodiscard]] std::uint64_t written_position() const noexcept { return numbers_.bytes_written; }
   /// Bytes before this position of the stream are no longer needed: sent, or dropped.
   [[nodiscard]] std::uint64_t released_position() const noexcept;
+
+  /// Bytes that were written and of which no completion has told that they were sent; of those that
+  /// were dropped none ever will.
+  [[nodiscard]] std::uint64_t unconfirmed() const noexcept {
+    return numbers_.bytes_written - confirmed_;
+  }
 
   // --- reading ---------------------------------------------------------------------------------
 
@@ -265,6 +273,7 @@ class protocol_engine {
   std::uint64_t released_ = 0;
   std::uint64_t handed_ = 0;
   std::uint64_t written_ = 0;
+  std::uint64_t confirmed_ = 0;       // position in the stream behind the last slot that was sent
   std::uint64_t small_ones_end_ = 0;  // behind the last slot that was handed out with room left
   std::uint64_t control_released_ = 0;
   std::uint64_t control_handed_ = 0;

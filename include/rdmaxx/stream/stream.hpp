@@ -18,8 +18,9 @@
 // ECONNABORTED, so the end of a stream (0 bytes read) always means that the peer wanted it.
 //
 // Lifetime: move-only. The destructor of a stream that was not closed waits for
-// stream_options::linger at most until what was written has arrived, then disconnects. Threads: one
-// at a time, except for abort(), which may come from anywhere; into_split() gives two halves for
+// stream_options::linger at most until what was written has arrived, then disconnects. What is
+// lost by that, unread or not known to have arrived, is logged with its size. Threads: one at a
+// time, except for abort(), which may come from anywhere; into_split() gives two halves for
 // threads. Timeouts are for whole calls: read() and write() that run into one fail with ETIMEDOUT
 // and have lost nothing; the error of read_exactly() and write_all() says how many bytes they came.
 // A stream that was moved from can only be destroyed or assigned to.
@@ -149,7 +150,8 @@ class stream_writer {
 };
 
 /// The halves of a stream, for two threads; what belongs to the connection goes with the last one.
-/// The end of a write_half shuts down writing, that of a read_half reading.
+/// Each can be closed in order, or both be put together again. The end of a write_half shuts down
+/// writing, that of a read_half reading.
 class read_half;
 class write_half;
 
@@ -178,11 +180,16 @@ class stream : public stream_reader, public stream_writer {
   [[nodiscard]] result<int> fd() const;
 
   [[nodiscard]] std::pair<read_half, write_half> into_split() &&;
+  /// The halves of one stream make it whole again. Those of two are refused (misuse) and stay what
+  /// they are.
+  [[nodiscard]] static result<stream> join(read_half&& reading, write_half&& writing);
 
  private:
   friend class listener;
   explicit stream(const std::shared_ptr<detail::conversation_handle>& shared) noexcept
       : stream_reader(shared), stream_writer(shared) {}
+  stream(stream_reader&& reading, stream_writer&& writing) noexcept
+      : stream_reader(std::move(reading)), stream_writer(std::move(writing)) {}
   [[nodiscard]] detail::conversation& shared() const noexcept;
 };
 /// "stream 10.0.0.1:33000 → 10.0.0.7:7471"
@@ -196,6 +203,9 @@ class read_half : public stream_reader {
   read_half& operator=(const read_half&) = delete;
   ~read_half() { end(); }
 
+  /// Reads and drops what the peer still sends, until it ends its side. When the time is over, that
+  /// is an error (ETIMEDOUT), and reading can go on.
+  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline = std::chrono::seconds(10));
   /// Any thread; ends both halves.
   void abort();
 
@@ -213,8 +223,12 @@ class write_half : public stream_writer {
   write_half& operator=(const write_half&) = delete;
   ~write_half() { end(); }
 
-  /// The peer reads the end.
+  /// The peer reads the end. Waits for nothing.
   void shutdown();
+  /// The same, and returns when that and everything before it has arrived at the peer's device; on
+  /// iWARP, when it has left this one. When the time is over, that is an error (ETIMEDOUT), and it
+  /// is still under way. A stream of which both halves were closed has ended as by stream::close().
+  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline = std::chrono::seconds(10));
   /// Any thread; ends both halves.
   void abort();
 

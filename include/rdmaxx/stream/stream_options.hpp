@@ -44,8 +44,14 @@ struct stream_options {
   /// How long the end of a stream that was not closed waits for what was written to arrive.
   std::chrono::milliseconds linger = std::chrono::seconds(1);
   /// While a call waits and nothing else is under way, the peer's device is asked for a sign of
-  /// life this often; one that is gone is noticed when the transport has given up asking. 0: never.
+  /// life this often; 0: never. A device that does not answer is noticed within `keep_alive` and
+  /// `keep_alive_timeout` together, or earlier if the transport gives up earlier; the stream then
+  /// fails with EHOSTUNREACH. NICs answer by themselves, also for a program that hangs; iWARP
+  /// answers for itself as long as TCP has hope.
   std::chrono::milliseconds keep_alive{0};
+  /// How long nothing may come back while something is under way, if keep_alive is not 0. It should
+  /// be longer than the transport takes to repeat what was lost.
+  std::chrono::milliseconds keep_alive_timeout = std::chrono::seconds(2);
 
   socket_address source{};  ///< connecting: the own address to use; by the routing table if empty
   cm_id_options id{};

@@ -1,0 +1,161 @@
+// A listener serves everybody: peers that stop half-way hold nobody up, and are told apart from
+// nobody.
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <softverbs/faults.hpp>
+
+#include <rdmaxx/rdmaxx.hpp>
+
+#include "child_process.hpp"
+#include "cm_conversation.hpp"
+#include "completion_waiter.hpp"
+
+namespace rdmaxx::device_tests {
+
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+/// A peer that asks, is accepted, and never says that it is up. (With a queue pair that the
+/// connection manager does not know, it would have to.)
+class dawdler {
+ public:
+  explicit dawdler(const socket_address& server)
+      : id_(cm::resolve(server, {.timeout = patience}).value()),
+        pd_(id_.context().value().alloc_pd().value()),
+        cq_(id_.context().value().create_cq({.capacity = 8}).value()),
+        qp_(pd_.create_qp({.send_cq = cq_, .recv_cq = cq_}).value()) {
+    const auto hello = stream_protocol::greeting{.window = stream_options().window}.to_bytes();
+    id_.connect({.private_data = hello, .queue_pair = qp_.number()}).value();
+  }
+
+  /// It has heard that it was accepted.
+  void expect_accepted() const {
+    static_cast<void>(expect_event(id_.channel(), cm_event_type::connect_response));
+  }
+
+ private:
+  cm_id id_;
+  protection_domain pd_;
+  completion_queue cq_;
+  queue_pair qp_;
+};
+
+std::future<result<stream>> asking(const listener& waiting) {
+  return std::async(std::launch::async, [at = waiting.local_addr()] {
+    return stream::connect(at, {.connect_timeout = patience});
+  });
+}
+
+void expect_served(const listener& waiting) {
+  auto connecting = asking(waiting);
+  auto server = waiting.accept(patience).value();
+  auto client = connecting.get().value();
+  std::array<std::byte, 10> message{};
+  client.write_all(message).value();
+  server.read_exactly(message).value();
+}
+
+void expect_peers_failure(const result<stream>& accepted) {
+  ASSERT_FALSE(accepted.has_value());
+  EXPECT_EQ(accepted.error().category(), error_category::peer) << accepted.error();
+  EXPECT_NE(accepted.error(), std::errc::timed_out) << "that nobody came";
+}
+
+TEST(stream_listener, serves_others_while_a_peer_dawdles) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = listener::bind(own_address(), {.connect_timeout = patience}).value();
+  const dawdler slow(waiting.local_addr());
+  wait_until("the request", [&] { return wait_readable(waiting.fd(), 1s).value(); });
+  for (int i = 0; i < 3; ++i) expect_served(waiting);
+  slow.expect_accepted();
+  const auto nobody = waiting.accept(50ms);
+  ASSERT_FALSE(nobody.has_value());
+  EXPECT_EQ(nobody.error(), std::errc::timed_out);
+  EXPECT_EQ(nobody.error().category(), error_category::retryable);
+}
+
+TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = listener::bind(own_address(), {.connect_timeout = 300ms}).value();
+  const dawdler slow(waiting.local_addr());
+  expect_peers_failure(waiting.accept(patience));
+  const auto nobody = waiting.accept(50ms);
+  ASSERT_FALSE(nobody.has_value());
+  EXPECT_EQ(nobody.error(), std::errc::timed_out);
+  expect_served(waiting);
+}
+
+TEST(stream_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = listener::bind(own_address(), {.connect_timeout = 300ms}).value();
+  const dawdler slow(waiting.local_addr());
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+  while (wait_readable(waiting.fd(), 0ms).value())
+    ASSERT_FALSE(waiting.try_accept().value().has_value());
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+  EXPECT_EQ(waiting.try_accept().error().category(), error_category::peer);
+}
+
+TEST(stream_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_them) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const stream_options small{.window = {.buffers = 8, .buffer_bytes = 4096},
+                             .send_buffers = 2,
+                             .send_buffer_bytes = 4096,
+                             .connect_timeout = 3s};
+  const auto waiting = listener::bind(own_address(), small).value();
+  std::vector<dawdler> slow;
+  slow.reserve(listener::most_half_open);
+  while (slow.size() < listener::most_half_open) slow.emplace_back(waiting.local_addr());
+  auto answered = std::async(std::launch::async, [&] {
+    for (const auto& each : slow) each.expect_accepted();
+  });
+  while (answered.wait_for(1ms) != std::future_status::ready)
+    ASSERT_FALSE(waiting.try_accept().value().has_value());
+  answered.get();
+  auto connecting = asking(waiting);
+  // Full: nothing is to be done until somebody's time is over, and nobody spins meanwhile.
+  std::size_t failures = 0;
+  for (;;) {
+    auto next = waiting.accept(patience);
+    if (next) break;
+    expect_peers_failure(next);
+    ++failures;
+  }
+  EXPECT_GE(failures, 1U);
+  EXPECT_TRUE(connecting.get().has_value());
+}
+
+TEST(stream_listener, of_the_echo_server_survives_a_client_that_stops_half_way) {
+  RDMAXX_NEEDS(capability::faults);
+  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto examples = self.parent_path().parent_path() / "examples";
+  child_process server({examples / "04_echo_server", describe(own_address())});
+  const auto address = server.line().substr(std::string("listening on ").size());
+  child_process faulty({"/usr/bin/env", "SOFTVERBS_FAULTS=lose cm=RTU; lose op=SEND",
+                        examples / "05_echo_client", address, "never", "heard"});
+  const auto expect_echo = [&] {
+    child_process client({examples / "05_echo_client", address, "some", "words"});
+    const auto output = client.output();
+    EXPECT_EQ(client.wait(), 0) << output;
+    EXPECT_EQ(output, "some words\n");
+  };
+  expect_echo();
+  EXPECT_THAT(server.line(), HasSubstr("accepting a stream of"));  // when its ten seconds are over
+  expect_echo();
+}
+
+}  // namespace
+
+}  // namespace rdmaxx::device_tests
