@@ -1,0 +1,135 @@
+// libFuzzer target: what a neighbour says through the sockets that all processes of a host have:
+// letters, wills and anything else over a liveness connection, and lines of the kernel's table of
+// sockets, whose form may change.
+//
+// Input: which of them, then the bytes.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <cm/last_will.hpp>
+#include <cm/message_source.hpp>
+#include <cm/neighbourhood.hpp>
+#include <cm/sign_of_life.hpp>
+#include <engine/host_protocol.hpp>
+#include <engine/mailbox.hpp>
+#include <net/address.hpp>
+#include <net/socket_owner.hpp>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "input.hpp"
+
+namespace {
+
+using namespace softverbs;
+using fuzz::require;
+
+constexpr std::uint16_t port = 5;
+
+/// Named after the process, so that many fuzzers can run at once.
+net::address own_name() {
+  auto own = net::address::loopback(false);
+  const auto pid = ::getpid();
+  std::memcpy(own.raw.data(), &pid, sizeof pid);
+  return own;
+}
+
+void try_letter(std::span<const std::byte> bytes) {
+  static const auto box = engine::mailbox::open(own_name(), port);
+  static const int writer = engine::mailbox::connect_to(own_name(), port);
+  static std::vector<std::byte> memory(engine::mailbox::letter_bytes);
+  require(box != nullptr && writer >= 0);
+  require(::send(writer, bytes.data(), bytes.size(), 0) >= 0);
+  engine::mailbox::letter letter;
+  if (!box->take(memory, letter, engine::mailbox::from::everybody)) return;
+  require(letter.segment_bytes > 0);
+  require(letter.packets.size() + sizeof(engine::host_protocol::letter_header) == bytes.size());
+  require(letter.sender.user == ::geteuid());
+}
+
+void try_will(std::span<const std::byte> bytes) {
+  const auto letter = cm::decode_will(bytes);
+  if (!letter || letter->is_valid == 0) return;
+  const auto message = wire::decode_cm(letter->will.message);
+  require(message && message->kind == wire::cm_kind::disconnect_request);
+  require(message->local_id == letter->number && !letter->will.peer.is_loopback());
+}
+
+void try_life(fuzz::input& from) {
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  {
+    cm::neighbourhood neighbours(epoll);
+    neighbours.show_life(own_name(), port);
+    std::array<int, 2> visitors{};
+    for (int& each : visitors) each = cm::connect_to_life(own_name(), port);
+    const auto handle_all = [&] {
+      std::array<epoll_event, 8> ready{};
+      const int count = ::epoll_wait(epoll, ready.data(), ready.size(), 0);
+      for (int i = 0; i < count; ++i) {
+        const auto news = neighbours.handle(ready[static_cast<std::size_t>(i)].data.fd);
+        require(news.known && news.bereaved.empty());
+        for (const auto& will : news.wills) require(!will.peer.is_loopback());
+      }
+    };
+    handle_all();
+    while (!from.is_empty()) {
+      const int who = visitors[from.below(visitors.size())];
+      require(who >= 0);
+      const auto bytes = from.bytes(from.below(255));
+      ::send(who, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      handle_all();
+    }
+    for (const int each : visitors) ::close(each);
+    handle_all();
+  }
+  ::close(epoll);
+}
+
+void try_message(fuzz::input& from) {
+  engine::management_datagram datagram;
+  datagram.came = static_cast<engine::management_datagram::way>(from.below(4));
+  datagram.source_port = static_cast<std::uint16_t>(from.number(2));
+  const bool is_local = from.chance();
+  const auto message = wire::decode_cm(std::as_bytes(from.bytes(wire::mad{}.size())));
+  if (!message) return;
+  datagram.message = *message;
+  const bool speaks_for_itself = message->local_id >> 16U == datagram.source_port;
+  if (!cm::is_believable(datagram, is_local) ||
+      datagram.came == engine::management_datagram::way::this_process || !is_local)
+    return;
+  require(speaks_for_itself || message->kind == wire::cm_kind::sidr_reply ||
+          (message->kind == wire::cm_kind::rejection && message->local_id == 0));
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::input from({data, size});
+  const auto what = from.below(5);
+  if (what == 3) {
+    try_life(from);
+    return 0;
+  }
+  if (what == 4) {
+    try_message(from);
+    return 0;
+  }
+  const auto rest = from.bytes(size);
+  if (what == 0) try_letter(std::as_bytes(rest));
+  if (what == 1) try_will(std::as_bytes(rest));
+  if (what == 2) {
+    std::istringstream table(std::string(rest.begin(), rest.end()));
+    static_cast<void>(net::owns_udp_socket(table, 0, net::address::loopback(true), 0x1234));
+  }
+  return 0;
+}
