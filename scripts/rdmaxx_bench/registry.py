@@ -1,6 +1,6 @@
 """The benchmarks: what is measured against whom, and what is expected. One declaration each."""
 
-from rdmaxx_bench import soft, stream
+from rdmaxx_bench import delay, soft, stream
 from rdmaxx_bench.benchmark import Benchmark
 from rdmaxx_bench.goals import AtMostMore
 from rdmaxx_bench.runners import CallgrindPair
@@ -31,5 +31,6 @@ ALL = (
     _verbs_instructions("poll_1"),
     _verbs_instructions("poll_16", operations=16),
     *soft.ALL,
+    *delay.ALL,
     *stream.ALL,
 )

@@ -64,7 +64,7 @@ class SidePair(Runner):
 
     @classmethod
     def measure_all(cls, sides: list[Side]) -> dict[Side, Series]:
-        return measure_in_rounds(sides, _folder("rounds-"), TIMEOUT, BUDGET)
+        return measure_in_rounds(sides, folder_for("rounds-"), TIMEOUT, BUDGET)
 
     def measure(self) -> Numbers:
         ours, peer = self.measured[self.ours], self.measured[self.peer]
@@ -75,21 +75,29 @@ class SidePair(Runner):
 @dataclass(frozen=True)
 class GuestPair(SidePair):
     where = "guest"
+    wire: ClassVar[bool] = False  # whether the guest has rxe devices that are joined by a cable
 
     measured: ClassVar[dict[Side, Series]] = {}
 
     @classmethod
     def measure_all(cls, sides: list[Side]) -> dict[Side, Series]:
         """All in one guest, because starting it takes longer than measuring."""
-        folder = _folder("guest-")
+        folder = folder_for("guest-")
         (folder / "sides").write_bytes(pickle.dumps(sides))
         command = ["env", "PYTHONPATH=scripts", "PYTHONDONTWRITEBYTECODE=1", "python3", "-m", __spec__.name, folder]
         progress.moving("measuring in the guest")
-        status = guest.run(command, folder, folder / "guest.log", timeout=GUEST_TIMEOUT)
+        status = guest.run(command, folder, folder / "guest.log", timeout=GUEST_TIMEOUT, wire=cls.wire)
         if status != 0 or not (folder / "series").exists():
             problem = f"the guest ended with status {status}:\n{processes.tail(folder / 'guest.log')}"
             return {side: Series(problem=problem) for side in sides}
         return dict(zip(sides, pickle.loads((folder / "series").read_bytes())))
+
+
+@dataclass(frozen=True)
+class WirePair(GuestPair):
+    wire: ClassVar[bool] = True
+
+    measured: ClassVar[dict[Side, Series]] = {}
 
 
 def measure_in_rounds(sides: list[Side], logs: Path, timeout: float, budget: float) -> dict[Side, Series]:
@@ -115,7 +123,7 @@ def _tell_of_disturbances(every: list[Series], budget: float) -> None:
         progress.line(f"the machine was busy with other work (load {load:.1f}, {processors} processors): expect noise")
 
 
-def _folder(prefix: str) -> Path:
+def folder_for(prefix: str) -> Path:
     RUNS.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=prefix, dir=RUNS))
 

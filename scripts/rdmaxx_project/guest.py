@@ -18,14 +18,16 @@ def run(
     timeout: int,
     kernel: str | None = None,
     peer: list[str | Path] | None = None,
+    wire: bool = False,
     on_line: Callable[[str], None] | None = None,
 ) -> int:
     """`out` is the only folder that the guest can write to; `timeout` counts the command's seconds.
 
-    With a `peer`, two guests that are joined by a network run a command each.
+    With a `peer`, two guests that are joined by a network run a command each. With a `wire`, the guest has two rxe
+    devices that are joined by a cable.
     """
     out.mkdir(parents=True, exist_ok=True)
-    choice = ["--kernel", kernel] if kernel else []
+    choice = [*(["--kernel", kernel] if kernel else []), *(["--wire"] if wire else [])]
     pair, second = (["--pair"], ["--peer", *peer]) if peer else ([], [])
     return processes.run(
         [GUEST, *choice, *pair, "--timeout", str(timeout), "--out", out, "--", *command, *second],
