@@ -40,7 +40,7 @@ endpoint::endpoint(std::uint32_t number)
     : qpn(number), order(endpoints_made.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
 endpoint::inbox& endpoint::spare() {
-  thread_local inbox memory;
+  static thread_local inbox memory;
   return memory;
 }
 
