@@ -5,12 +5,11 @@
 #include <utility>
 
 #include <engine/passed_descriptors.hpp>
-#include <fcntl.h>
+#include <engine/sealed_memory.hpp>
 #include <net/credentials.hpp>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace softverbs::engine {
@@ -25,23 +24,11 @@ constexpr std::uint32_t skip_to_start = 0xffff'ffff;
 constexpr std::uint64_t alignment = sizeof(record);
 // What stays free for acknowledgements, which nobody asks room for.
 constexpr std::size_t reserve = std::size_t{32} * 1024;
-// A system that allows no executable memfds sets this one by itself (vm.memfd_noexec).
-constexpr int harmless_seal = 0x0020;  // F_SEAL_EXEC, which older headers do not have
 // Bells that are taken at once: a writer may not keep the reader from its other work.
 constexpr int bells_per_turn = 16;
 
 constexpr std::uint64_t record_bytes(std::size_t packet) {
   return sizeof(record) + (packet + alignment - 1) / alignment * alignment;
-}
-
-int make_memory() {
-  const int memfd = ::memfd_create("softverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (memfd < 0) return -1;
-  if (::ftruncate(memfd, ring::memory_bytes) == 0 &&
-      ::fcntl(memfd, F_ADD_SEALS, host_protocol::ring_seals) == 0)
-    return memfd;
-  ::close(memfd);
-  return -1;
 }
 
 /// A connection to somebody who may be trusted; negative with errno.
@@ -72,19 +59,12 @@ bool send_offer(int connection, host_protocol::ring_offer description, int memfd
 
 namespace ring {
 
-mapping::mapping(int memfd) {
-  void* const memory = ::mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-  if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
-}
+mapping::mapping(int memfd) : memory_(sealed_memory::map(memfd, memory_bytes)) {}
 
 mapping mapping::of_foreign(int memfd) {
-  struct stat file{};
-  if (::fstat(memfd, &file) != 0 || !S_ISREG(file.st_mode) ||
-      file.st_size != static_cast<off_t>(memory_bytes))
-    return {};
-  const int seals = ::fcntl(memfd, F_GET_SEALS);  // -1 for everything that is no memfd
-  if (seals < 0 || (seals & ~harmless_seal) != host_protocol::ring_seals) return {};
-  return mapping(memfd);
+  mapping mapped;
+  mapped.memory_ = sealed_memory::map_foreign(memfd, memory_bytes);
+  return mapped;
 }
 
 mapping::mapping(mapping&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
@@ -104,7 +84,7 @@ std::shared_ptr<ring_writer> ring_writer::offer(const abstract_name& to,
                                                 const host_protocol::ring_offer& description) {
   private_descriptor connection(connect_to(to));
   if (!connection) return nullptr;
-  const int memfd = make_memory();
+  const int memfd = sealed_memory::make(ring::memory_bytes);
   if (memfd < 0) return nullptr;
   ring::mapping memory(memfd);
   if (memory.is_good()) {

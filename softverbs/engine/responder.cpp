@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include <base/log.hpp>
 #include <engine/management.hpp>
 #include <engine/queue_pair.hpp>
 #include <netinet/in.h>
@@ -139,7 +140,11 @@ void responder::on_reliable(const inbound& in) {
     return;
   }
   if (distance > 0) {
-    if (!refused_) refuse(wire::syndrome_nak | static_cast<std::uint8_t>(wire::nak::sequence));
+    if (!refused_) {
+      log(log_level::debug, "queue pair {:#x} refuses packet {} of a gap: it expects {}",
+          qp_.where->qpn, header.psn, expected_);
+      refuse(wire::syndrome_nak | static_cast<std::uint8_t>(wire::nak::sequence));
+    }
     return;
   }
   refused_ = false;
