@@ -37,7 +37,7 @@ struct letter_header {
 };
 
 /// The first message over a connection to a ring listener, with the memory of the ring attached:
-/// one memfd of ring::memory_bytes with memory_seals. All further messages, of one byte, wake the
+/// one memfd of ring::memory_bytes with ring_seals. All further messages, of one byte, wake the
 /// reader; the end of the connection is the end of the ring, whichever side dies or closes it.
 struct ring_offer {
   static constexpr std::uint32_t current_version = 1;
@@ -48,6 +48,6 @@ struct ring_offer {
 };
 
 /// Of all memory that processes share, so that nobody can change its size under another.
-inline constexpr int memory_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+inline constexpr int ring_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace softverbs::engine::host_protocol

@@ -20,7 +20,7 @@ int make(std::size_t bytes) {
   const int memfd = ::memfd_create("softverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memfd < 0) return -1;
   if (::ftruncate(memfd, static_cast<off_t>(bytes)) == 0 &&
-      ::fcntl(memfd, F_ADD_SEALS, host_protocol::memory_seals) == 0)
+      ::fcntl(memfd, F_ADD_SEALS, host_protocol::ring_seals) == 0)
     return memfd;
   const int failure = errno;
   ::close(memfd);
@@ -39,7 +39,7 @@ std::byte* map_foreign(int memfd, std::size_t bytes) {
       file.st_size != static_cast<off_t>(bytes))
     return nullptr;
   const int seals = ::fcntl(memfd, F_GET_SEALS);  // -1 for everything that is no memfd
-  if (seals < 0 || (seals & ~harmless_seal) != host_protocol::memory_seals) return nullptr;
+  if (seals < 0 || (seals & ~harmless_seal) != host_protocol::ring_seals) return nullptr;
   return map(memfd, bytes);
 }
 

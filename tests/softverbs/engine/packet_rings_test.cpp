@@ -181,7 +181,7 @@ TEST_F(packet_rings, what_is_no_file_is_refused) {
 }
 
 TEST_F(packet_rings, memory_with_other_seals_or_of_another_size_is_refused) {
-  constexpr int right = host_protocol::memory_seals;
+  constexpr int right = host_protocol::ring_seals;
   expect_refused(memory_with(F_SEAL_GROW | F_SEAL_SEAL));
   expect_refused(memory_with(F_SEAL_SHRINK));
   expect_refused(memory_with(0));
@@ -192,7 +192,7 @@ TEST_F(packet_rings, memory_with_other_seals_or_of_another_size_is_refused) {
 }
 
 TEST_F(packet_rings, more_or_fewer_descriptors_than_one_are_refused) {
-  const int memory = memory_with(host_protocol::memory_seals);
+  const int memory = memory_with(host_protocol::ring_seals);
   expect_refused(std::array{memory, memory});
   expect_refused(std::array{memory, memory, memory});
   const auto connection = connect();
@@ -203,7 +203,7 @@ TEST_F(packet_rings, more_or_fewer_descriptors_than_one_are_refused) {
 }
 
 TEST_F(packet_rings, another_version_is_refused) {
-  const int memory = memory_with(host_protocol::memory_seals);
+  const int memory = memory_with(host_protocol::ring_seals);
   expect_refused({&memory, 1}, {.version = 2});
   ::close(memory);
 }
@@ -233,7 +233,7 @@ TEST_F(packet_rings, only_so_many_connections_wait_for_their_offer) {
   EXPECT_TRUE(has_ended(connections[0].get()));
   EXPECT_FALSE(has_ended(connections[1].get()));
   // An offer that comes late is as good as any.
-  const int memory = memory_with(host_protocol::memory_seals);
+  const int memory = memory_with(host_protocol::ring_seals);
   send(connections[1].get(), {}, {&memory, 1});
   rings_.on_event(tags_.at(1), false, false);
   EXPECT_EQ(rings_.size(), 1U);
@@ -242,7 +242,7 @@ TEST_F(packet_rings, only_so_many_connections_wait_for_their_offer) {
 
 TEST_F(packet_rings, a_ring_that_lies_is_forgotten) {
   for (const std::uint64_t head : {std::uint64_t{4}, std::uint64_t{64}, ring::data_bytes + 8}) {
-    const int memory = memory_with(host_protocol::memory_seals);
+    const int memory = memory_with(host_protocol::ring_seals);
     const ring::mapping mapped(memory);
     ASSERT_TRUE(mapped.is_good());
     const std::uint32_t too_long = 1000;
@@ -275,7 +275,7 @@ TEST_F(packet_rings, a_flood_of_bells_is_answered_in_turns) {
 TEST_F(packet_rings, are_refused_when_no_descriptor_is_left) {
   EXPECT_TRUE(rings_.accept_from(*listener_));  // provides the reserve
   const auto connection = connect();
-  const int memory = memory_with(host_protocol::memory_seals);
+  const int memory = memory_with(host_protocol::ring_seals);
   send(connection.get(), {}, {&memory, 1});
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
