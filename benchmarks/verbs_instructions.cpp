@@ -101,8 +101,19 @@ extern "C" {
   for (long i = 0; i < iterations; ++i) {
     const auto bytes = std::span(data, message_bytes);
     if (!qp.post(send_wr{.id = wr_id(static_cast<std::uint64_t>(i)),
-                         .from = {{mr.gather_unchecked(bytes)}}}))
+                         .from = mr.gather_unchecked(bytes)}))
       fail();
+  }
+}
+
+/// A request with a name, which a program may change and post again.
+[[gnu::noinline]] void cpp_post_send_named(const queue_pair& qp, const memory_region& mr,
+                                           std::byte* data, long iterations) {
+  for (long i = 0; i < iterations; ++i) {
+    const auto bytes = std::span(data, message_bytes);
+    const send_wr request{.id = wr_id(static_cast<std::uint64_t>(i)),
+                          .from = mr.gather_unchecked(bytes)};
+    if (!qp.post(request)) fail();
   }
 }
 
@@ -129,7 +140,7 @@ extern "C" {
   for (long i = 0; i < iterations; ++i) {
     const auto bytes = std::span(data, message_bytes);
     if (!qp.post(send_wr{.id = wr_id(static_cast<std::uint64_t>(i)),
-                         .from = {{gather_element::unregistered(bytes)}},
+                         .from = gather_element::unregistered(bytes),
                          .flags = send_flag::signaled | send_flag::inline_data})) {
       fail();
     }
@@ -162,13 +173,12 @@ extern "C" {
 
 [[gnu::noinline]] void cpp_post_send_list16(const queue_pair& qp, const memory_region& mr,
                                             std::byte* data, long iterations) {
-  std::array<gather_element, batch> elements;
   std::array<send_slot, batch> slots;
   for (long i = 0; i < iterations; ++i) {
     send_list list(slots);
     for (std::size_t k = 0; k < batch; ++k) {
-      elements[k] = mr.gather_unchecked(std::span(data + k * message_bytes, message_bytes));
-      list.push(send_wr{.id = wr_id(k), .from = std::span(&elements[k], 1)});
+      const auto bytes = std::span(data + k * message_bytes, message_bytes);
+      list.push(send_wr{.id = wr_id(k), .from = mr.gather_unchecked(bytes)});
     }
     if (!qp.post(list)) fail();
   }
@@ -195,7 +205,7 @@ extern "C" {
   for (long i = 0; i < iterations; ++i) {
     const auto bytes = std::span(data, message_bytes);
     if (!qp.post(recv_wr{.id = wr_id(static_cast<std::uint64_t>(i)),
-                         .into = {{mr.scatter_unchecked(bytes)}}}))
+                         .into = mr.scatter_unchecked(bytes)}))
       fail();
   }
 }
@@ -244,6 +254,7 @@ int main(int argc, char** argv) {
 
   c_post_send_1sge(&null_device.qp, &null_device.mr, data, iterations);
   cpp_post_send_1sge(qp, mr, data, iterations);
+  cpp_post_send_named(qp, mr, data, iterations);
   c_post_send_inline(&null_device.qp, data, iterations);
   cpp_post_send_inline(qp, data, iterations);
   c_post_send_list16(&null_device.qp, &null_device.mr, data, iterations);

@@ -87,10 +87,10 @@ void play(const context& ctx, tcp_line& line, bool client) {
   qp.connect(qp_endpoint::from_bytes(peer.endpoint).value()).value();
   fmt::print("connected: {}\n", qp);
 
-  const auto receive = [&] { qp.post(recv_wr{.into = {{incoming.scatter()}}}).value(); };
+  const auto receive = [&] { qp.post(recv_wr{.into = incoming.scatter()}).value(); };
   const auto send = [&](std::string_view text) {
     write_text(outgoing.bytes(), text);
-    qp.post(send_wr{.from = {{outgoing.gather(outgoing.bytes().first(text.size()))}}}).value();
+    qp.post(send_wr{.from = outgoing.gather(outgoing.bytes().first(text.size()))}).value();
     (void)next_completion(send_cq);
   };
   const auto expect = [&](std::string_view text) {
@@ -111,7 +111,7 @@ void play(const context& ctx, tcp_line& line, bool client) {
     if (!client) send(pong);
   }
 
-  qp.post(read_wr{.from = peer.note, .into = {{fetched.scatter()}}}).value();
+  qp.post(read_wr{.from = peer.note, .into = fetched.scatter()}).value();
   (void)next_completion(send_cq);
   fmt::print("read: {}\n", read_text(fetched.bytes()));
   line.exchange('d');  // the note must stay until the other side has read it

@@ -49,21 +49,21 @@ void play(const cm_id& id, bool client, const std::function<cm::connection()>& c
   id.create_qp().value();
   const auto incoming = id.pd().allocate_local({.bytes = 64}).value();
   const auto outgoing = id.pd().allocate_local({.bytes = 64}).value();
-  id.qp().post(recv_wr{.into = {{incoming.scatter()}}}).value();
+  id.qp().post(recv_wr{.into = incoming.scatter()}).value();
   cm::connection peer = connect();
   fmt::print("connected: {} {}\n", peer, text_of(peer.peer_data()));
 
   const auto send = [&](std::string_view text) {
     std::ranges::copy(std::as_bytes(std::span(text)), outgoing.bytes().begin());
     const auto message = outgoing.gather(outgoing.bytes().first(text.size()));
-    peer.qp().post(send_wr{.from = {{message}}}).value();
+    peer.qp().post(send_wr{.from = message}).value();
     (void)next_completion(peer, peer.qp().send_cq());
   };
   for (int round = 1; round <= 5; ++round) {
     if (client) send(fmt::format("ping {}", round));
     const auto bytes = next_completion(peer, peer.qp().recv_cq()).byte_len();
     fmt::print("received: {}\n", text_of(incoming.bytes().first(bytes)));
-    peer.qp().post(recv_wr{.into = {{incoming.scatter()}}}).value();  // before the answer
+    peer.qp().post(recv_wr{.into = incoming.scatter()}).value();  // before the answer
     if (!client) send(fmt::format("pong {}", round));
   }
   if (client) peer.disconnect().value();

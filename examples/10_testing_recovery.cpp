@@ -51,7 +51,7 @@ class journal {
     std::ranges::copy(std::as_bytes(std::span(record)), own_.memory.bytes().begin());
     for (int attempt = 1;; ++attempt) {
       RDMAXX_TRY(
-          own_.qp.post(write_wr{.from = {{own_.memory.gather()}}, .to = replica_.memory.remote()}));
+          own_.qp.post(write_wr{.from = own_.memory.gather(), .to = replica_.memory.remote()}));
       const auto completion = next_completion();
       if (completion) return {};
       if (attempt == 3) return completion.error().within("writing to the replica");

@@ -31,6 +31,7 @@
 #include <rdmaxx/verbs/context.hpp>
 #include <rdmaxx/verbs/device.hpp>
 #include <rdmaxx/verbs/device_attributes.hpp>
+#include <rdmaxx/verbs/element_list.hpp>
 #include <rdmaxx/verbs/gid.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 #include <rdmaxx/verbs/pick_device.hpp>

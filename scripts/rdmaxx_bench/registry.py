@@ -6,8 +6,9 @@ from rdmaxx_bench.goals import AtMostMore
 from rdmaxx_bench.runners import CallgrindPair
 
 
-def _verbs_instructions(operation: str, operations: int = 1) -> Benchmark:
-    """A call of the verbs layer against the same loop in C, in benchmarks/verbs_instructions.cpp."""
+def _verbs_instructions(operation: str, operations: int = 1, peer: str = "") -> Benchmark:
+    """A call of the verbs layer against the same loop in C (`peer`, if it is called otherwise), in
+    benchmarks/verbs_instructions.cpp."""
     return Benchmark(
         name=f"verbs/{operation}",
         peer="libibverbs in C",
@@ -16,7 +17,7 @@ def _verbs_instructions(operation: str, operations: int = 1) -> Benchmark:
         runner=CallgrindPair(
             program="benchmarks/verbs_instructions",
             ours=f"cpp_{operation}",
-            peer=f"c_{operation}",
+            peer=f"c_{peer or operation}",
             operations=operations,
         ),
     )
@@ -24,6 +25,7 @@ def _verbs_instructions(operation: str, operations: int = 1) -> Benchmark:
 
 ALL = (
     _verbs_instructions("post_send_1sge"),
+    _verbs_instructions("post_send_named", peer="post_send_1sge"),
     _verbs_instructions("post_send_inline"),
     _verbs_instructions("post_send_list16", operations=16),
     _verbs_instructions("post_recv"),

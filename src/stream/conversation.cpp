@@ -77,7 +77,7 @@ result<stream_equipment> stream_equipment::for_id(const cm_id& id, const stream_
     const auto place = made.receive_memory.bytes().subspan(
         std::size_t{slot} * options.window.buffer_bytes, options.window.buffer_bytes);
     RDMAXX_TRY(id.qp().post(
-        recv_wr{.id = wr_id{slot}, .into = {{made.receive_memory.scatter_unchecked(place)}}}));
+        recv_wr{.id = wr_id{slot}, .into = made.receive_memory.scatter_unchecked(place)}));
   }
   return made;
 }
@@ -200,15 +200,13 @@ void conversation::post_receives() {
   auto next = engine_.next_receive();
   if (!next) return;
   std::array<recv_slot, 16> slots;
-  std::array<scatter_element, 16> elements;
   std::array<std::size_t, 16> numbers{};
   while (next) {
     recv_list list(slots);
     for (; next && !list.full(); next = engine_.next_receive()) {
-      const auto index = list.size();
-      numbers[index] = *next;
-      elements[index] = equipment_.receive_memory.scatter_unchecked(engine_.receive_slot(*next));
-      list.push_unchecked(recv_wr{.id = wr_id{*next}, .into = {&elements[index], 1}});
+      numbers[list.size()] = *next;
+      const auto place = equipment_.receive_memory.scatter_unchecked(engine_.receive_slot(*next));
+      list.push_unchecked(recv_wr{.id = wr_id{*next}, .into = place});
     }
     if (const auto posted = connection_.qp().post(list); !posted) {
       is_lost(posted.error());
@@ -244,7 +242,7 @@ void conversation::post_sends() {
       const bool tells = is_last || ++untold == options_.send_buffers / 2;
       if (tells) untold = 0;
       list.push_unchecked(send_wr{.id = wr_id{frame.sequence},
-                                  .from = {parts.data(), count},
+                                  .from = std::span(parts).first(count),
                                   .flags = tells ? send_flag::signaled | send_flag::inline_if_fits
                                                  : send_flags(send_flag::inline_if_fits)});
     }

@@ -125,23 +125,19 @@ error queue_pair::post_failed(int rc, const ibv_recv_wr& request,
                  state, position);
 }
 
-// The slots of a list are an array. A driver that failed before it looked at any request may leave
-// `refused_one` null.
-error queue_pair::post_failed(int rc, const ibv_send_wr* list,
-                              const ibv_send_wr* refused_one) const {
-  const auto* const request = refused_one != nullptr ? refused_one : list;
+// A driver that failed before it looked at any request may leave `refused_one` null.
+error queue_pair::post_failed(int rc, const send_list& list, const ibv_send_wr* refused_one) const {
+  const auto* const request = refused_one != nullptr ? refused_one : list.first();
   // Without a code the reason is one of the two that a driver finds before it rings the doorbell.
   const bool too_many_elements =
       static_cast<std::uint32_t>(request->num_sge) > capabilities().max_send_sge;
   const int likely_cause = too_many_elements ? EINVAL : ENOMEM;
-  return post_failed(rc != 0 ? rc : likely_cause, *request,
-                     static_cast<std::size_t>(request - list));
+  return post_failed(rc != 0 ? rc : likely_cause, *request, list.position_of(request));
 }
 
-error queue_pair::post_failed(int rc, const ibv_recv_wr* list,
-                              const ibv_recv_wr* refused_one) const {
-  const auto* const request = refused_one != nullptr ? refused_one : list;
-  return post_failed(rc, *request, static_cast<std::size_t>(request - list));
+error queue_pair::post_failed(int rc, const recv_list& list, const ibv_recv_wr* refused_one) const {
+  const auto* const request = refused_one != nullptr ? refused_one : list.first();
+  return post_failed(rc, *request, list.position_of(request));
 }
 
 }  // namespace rdmaxx::inline v0

@@ -65,7 +65,8 @@ std::uint32_t shared_receive_queue::capacity() const noexcept {
 
 result<void> shared_receive_queue::post(const recv_wr& request) const {
   ibv_recv_wr wr{};
-  detail::fill(wr, request);
+  ibv_sge place;
+  detail::fill(wr, place, request);
   ibv_recv_wr* refused = nullptr;
   const int rc = ibv_post_srq_recv(native(), &wr, &refused);
   if (rc == 0) [[likely]]
@@ -80,8 +81,7 @@ result<void> shared_receive_queue::post(const recv_list& list) const {
   list.unchain();
   if (rc == 0) [[likely]]
     return {};
-  // The slots of a list are an array.
-  const auto position = refused != nullptr ? static_cast<std::size_t>(refused - list.first()) : 0;
+  const auto position = refused != nullptr ? list.position_of(refused) : 0;
   const std::error_code code(errno_of(rc), std::generic_category());
   return error({.operation = "ibv_post_srq_recv",
                 .code = code,

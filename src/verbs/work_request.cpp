@@ -6,13 +6,6 @@ namespace rdmaxx::inline v0 {
 
 namespace {
 
-template <class Element>
-std::uint64_t total_bytes(std::span<const Element> list) {
-  std::uint64_t total = 0;
-  for (const auto& element : list) total += element.size();
-  return total;
-}
-
 std::string imm_text(const std::optional<std::uint32_t>& imm) {
   return imm ? fmt::format(" imm {:#x}", *imm) : "";
 }
@@ -38,25 +31,24 @@ std::string_view describe(send_flag flag) noexcept {
 }
 
 std::string describe(const send_wr& request) {
-  return fmt::format("send {} of {} bytes{} [{}]", request.id.value(), total_bytes(request.from),
+  return fmt::format("send {} of {} bytes{} [{}]", request.id.value(), request.from.bytes(),
                      imm_text(request.imm), describe(request.flags));
 }
 
 std::string describe(const ud_send_wr& request) {
   return fmt::format("ud_send {} of {} bytes{} to queue pair {:#x} [{}]", request.id.value(),
-                     total_bytes(request.from), imm_text(request.imm),
-                     request.remote_queue_pair.value(), describe(request.flags));
-}
-
-std::string describe(const write_wr& request) {
-  return fmt::format("write {} of {} bytes{} to {} [{}]", request.id.value(),
-                     total_bytes(request.from), imm_text(request.imm), describe(request.to),
+                     request.from.bytes(), imm_text(request.imm), request.remote_queue_pair.value(),
                      describe(request.flags));
 }
 
+std::string describe(const write_wr& request) {
+  return fmt::format("write {} of {} bytes{} to {} [{}]", request.id.value(), request.from.bytes(),
+                     imm_text(request.imm), describe(request.to), describe(request.flags));
+}
+
 std::string describe(const read_wr& request) {
-  return fmt::format("read {} of {} bytes from {} [{}]", request.id.value(),
-                     total_bytes(request.into), describe(request.from), describe(request.flags));
+  return fmt::format("read {} of {} bytes from {} [{}]", request.id.value(), request.into.bytes(),
+                     describe(request.from), describe(request.flags));
 }
 
 std::string describe(const cas_wr& request) {
@@ -70,7 +62,7 @@ std::string describe(const faa_wr& request) {
 }
 
 std::string describe(const recv_wr& request) {
-  return fmt::format("recv {} of {} bytes", request.id.value(), total_bytes(request.into));
+  return fmt::format("recv {} of {} bytes", request.id.value(), request.into.bytes());
 }
 
 }  // namespace rdmaxx::inline v0

@@ -7,8 +7,8 @@ using namespace rdmaxx;
 
 result<void> read(const queue_pair& qp, const memory_region& region) {
 #ifdef RDMAXX_COMPILE_OK
-  return qp.post(read_wr{.into = {{region.scatter()}}});
+  return qp.post(read_wr{.into = region.scatter()});
 #else
-  return qp.post(read_wr{.into = {{region.gather()}}});
+  return qp.post(read_wr{.into = region.gather()});
 #endif
 }

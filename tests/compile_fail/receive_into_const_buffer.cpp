@@ -13,8 +13,8 @@ result<void> receive_into(const queue_pair& qp, const memory_region& region,
   static_cast<void>(constant);
   static_cast<void>(writable);
 #ifdef RDMAXX_COMPILE_OK
-  return qp.post(recv_wr{.into = {{region.scatter(writable)}}});
+  return qp.post(recv_wr{.into = region.scatter(writable)});
 #else
-  return qp.post(recv_wr{.into = {{region.scatter(constant)}}});
+  return qp.post(recv_wr{.into = region.scatter(constant)});
 #endif
 }

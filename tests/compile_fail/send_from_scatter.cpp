@@ -7,8 +7,8 @@ using namespace rdmaxx;
 
 result<void> send(const queue_pair& qp, const memory_region& region) {
 #ifdef RDMAXX_COMPILE_OK
-  return qp.post(send_wr{.from = {{region.gather()}}});
+  return qp.post(send_wr{.from = region.gather()});
 #else
-  return qp.post(send_wr{.from = {{region.scatter()}}});
+  return qp.post(send_wr{.from = region.scatter()});
 #endif
 }

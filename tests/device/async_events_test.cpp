@@ -62,7 +62,7 @@ TEST_F(async_events, a_completion_queue_that_overflows_is_reported) {
   const auto to = pair.b.shared_memory(8);
 
   for (std::uint32_t i = 0; i < pair.a.send_cq.capacity() + 8; ++i) {
-    if (!pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = to.remote()})) break;
+    if (!pair.a.qp.post(write_wr{.from = from.gather(), .to = to.remote()})) break;
   }
 
   ASSERT_TRUE(wait_readable(events.fd(), patience).value());

@@ -40,7 +40,7 @@ TEST_F(atomics, compare_and_swap_swaps_what_it_expects) {
       .post(cas_wr{.at = target.remote(),
                    .expected = 0x1122334455667788,
                    .desired = 0x99aabbccddeeff00,
-                   .into = {{old.scatter()}}})
+                   .into = old.scatter()})
       .value();
 
   EXPECT_EQ(wait_for_success(pair.a.send_cq).opcode(), wc_opcode::compare_and_swap);
@@ -54,8 +54,7 @@ TEST_F(atomics, compare_and_swap_leaves_anything_else) {
   const auto old = pair.a.local_memory(8);
   set_word(target, 42);
 
-  pair.a.qp
-      .post(cas_wr{.at = target.remote(), .expected = 41, .desired = 7, .into = {{old.scatter()}}})
+  pair.a.qp.post(cas_wr{.at = target.remote(), .expected = 41, .desired = 7, .into = old.scatter()})
       .value();
 
   wait_for_success(pair.a.send_cq);
@@ -69,7 +68,7 @@ TEST_F(atomics, fetch_and_add_adds_and_returns_the_old_value) {
   const auto old = pair.a.local_memory(8);
   set_word(target, 0xffffffff);
 
-  pair.a.qp.post(faa_wr{.id = wr_id{3}, .at = target.remote(), .add = 2, .into = {{old.scatter()}}})
+  pair.a.qp.post(faa_wr{.id = wr_id{3}, .at = target.remote(), .add = 2, .into = old.scatter()})
       .value();
 
   const auto done = wait_for_success(pair.a.send_cq);
@@ -85,7 +84,7 @@ TEST_F(atomics, fetch_and_add_wraps_around) {
   const auto old = pair.a.local_memory(8);
   set_word(target, ~std::uint64_t{0});
 
-  pair.a.qp.post(faa_wr{.at = target.remote(), .add = 5, .into = {{old.scatter()}}}).value();
+  pair.a.qp.post(faa_wr{.at = target.remote(), .add = 5, .into = old.scatter()}).value();
 
   wait_for_success(pair.a.send_cq);
   EXPECT_EQ(word_of(old), ~std::uint64_t{0});
@@ -105,10 +104,9 @@ TEST_F(atomics, no_addition_of_either_side_is_lost) {
       second.b.pd.register_shared(unsafe, target.bytes(), access::remote_atomic).value();
 
   for (std::uint64_t i = 0; i < additions; ++i) {
-    pair.a.qp.post(faa_wr{.at = target.remote(), .add = 1, .into = {{old.scatter()}}}).value();
+    pair.a.qp.post(faa_wr{.at = target.remote(), .add = 1, .into = old.scatter()}).value();
     second.a.qp
-        .post(
-            faa_wr{.at = same_memory.remote(), .add = 1'000'000, .into = {{old_second.scatter()}}})
+        .post(faa_wr{.at = same_memory.remote(), .add = 1'000'000, .into = old_second.scatter()})
         .value();
   }
   wait_for_successes(pair.a.send_cq, additions);

@@ -137,13 +137,13 @@ TEST_F(cm_connections, a_receive_that_waits_before_the_connection_is_up_is_used)
   ASSERT_TRUE(request.has_value());
   request->id().create_qp().value();
   const auto into = request->id().pd().allocate_local({.bytes = 64}).value();
-  request->id().qp().post(recv_wr{.id = wr_id{7}, .into = {{into.scatter()}}}).value();
+  request->id().qp().post(recv_wr{.id = wr_id{7}, .into = into.scatter()}).value();
 
   const auto server = std::move(*request).accept({.timeout = patience}).value();
   const auto connected = client.get().value();
   const auto from = connected.pd().allocate_local({.bytes = 64}).value();
   std::ranges::fill(from.bytes(), std::byte{0x5a});
-  connected.qp().post(send_wr{.from = {{from.gather()}}}).value();
+  connected.qp().post(send_wr{.from = from.gather()}).value();
 
   EXPECT_EQ(wait_for_success(server.qp().recv_cq()).id(), wr_id{7});
   EXPECT_EQ(into.bytes()[63], std::byte{0x5a});
@@ -304,7 +304,7 @@ TEST_F(cm_connections, a_waiting_request_makes_the_listener_readable) {
 TEST_F(cm_connections, the_server_hears_that_the_client_has_disconnected) {
   cm_conversation talk;
   const auto into = talk.server.pd().allocate_local({.bytes = 8}).value();
-  talk.server.qp().post(recv_wr{.id = wr_id{9}, .into = {{into.scatter()}}}).value();
+  talk.server.qp().post(recv_wr{.id = wr_id{9}, .into = into.scatter()}).value();
 
   talk.client.disconnect().value();
 

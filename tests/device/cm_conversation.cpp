@@ -80,8 +80,8 @@ cm_conversation::cm_conversation(const socket_address& at, const cm::connect_opt
   const auto outgoing = from.pd().allocate_local({.bytes = bytes}).value();
   const auto incoming = to.pd().allocate_local({.bytes = bytes}).value();
   fill_pattern(outgoing.bytes(), seed);
-  to.post(recv_wr{.into = {{incoming.scatter()}}}).value();
-  from.post(send_wr{.from = {{outgoing.gather()}}}).value();
+  to.post(recv_wr{.into = incoming.scatter()}).value();
+  from.post(send_wr{.from = outgoing.gather()}).value();
   wait_for_success(from.send_cq());
   if (const auto arrived = wait_for_success(to.recv_cq()).byte_len(); arrived != bytes)
     return ::testing::AssertionFailure() << arrived << " bytes arrived";

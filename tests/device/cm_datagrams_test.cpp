@@ -64,8 +64,8 @@ class cm_datagrams : public ::testing::Test {
     const auto outgoing = from.pd().allocate_local({.bytes = datagram_bytes}).value();
     const auto incoming = to.pd().allocate_local({.bytes = grh_bytes + datagram_bytes}).value();
     fill_pattern(outgoing.bytes(), seed);
-    to.post(recv_wr{.into = {{incoming.scatter()}}}).value();
-    from.post(ud_send_wr{.from = {{outgoing.gather()}},
+    to.post(recv_wr{.into = incoming.scatter()}).value();
+    from.post(ud_send_wr{.from = outgoing.gather(),
                          .to = destination.way,
                          .remote_queue_pair = destination.queue_pair,
                          .remote_key = destination.key})
@@ -151,7 +151,7 @@ TEST_F(cm_datagrams, a_datagram_to_a_group_reaches_its_members) {
   const auto outgoing = sender.pd().allocate_local({.bytes = datagram_bytes}).value();
   const auto at_first = first.pd().allocate_local({.bytes = grh_bytes + datagram_bytes}).value();
   fill_pattern(outgoing.bytes(), 2);
-  first.qp().post(recv_wr{.into = {{at_first.scatter()}}}).value();
+  first.qp().post(recv_wr{.into = at_first.scatter()}).value();
 
   EXPECT_TRUE(arrives(sender.qp(), *to_group, second.qp(), 2));
   wait_for_success(first.qp().recv_cq());
@@ -167,7 +167,7 @@ TEST_F(cm_datagrams, who_has_left_a_group_gets_nothing_more) {
   cm::join_multicast(stays, group(), multicast_membership::full, patience).value();
   cm::join_multicast(leaves, group(), multicast_membership::full, patience).value();
   const auto unused = leaves.pd().allocate_local({.bytes = grh_bytes + datagram_bytes}).value();
-  leaves.qp().post(recv_wr{.into = {{unused.scatter()}}}).value();
+  leaves.qp().post(recv_wr{.into = unused.scatter()}).value();
 
   leaves.leave_multicast(group()).value();
 

@@ -32,7 +32,7 @@ class completion_channels : public device_test {
   /// Completes one write on a's send queue.
   static void write(const connected_pair& pair, const memory_region& from,
                     const memory_region& to) {
-    pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = to.remote()}).value();
+    pair.a.qp.post(write_wr{.from = from.gather(), .to = to.remote()}).value();
   }
 
   static cq_event wait_for_event(const completion_channel& channel) {
@@ -81,9 +81,9 @@ TEST_F(completion_channels, a_receive_raises_an_event_at_the_receiver) {
   const auto from = pair.a.local_memory(8);
   const auto into = pair.b.local_memory(8);
   pair.b.recv_cq.req_notify().value();
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
 
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
 
   EXPECT_EQ(wait_for_event(pair.b.channel).queue(), pair.b.recv_cq);
   wait_for_success(pair.b.recv_cq);
@@ -96,13 +96,13 @@ TEST_F(completion_channels, arming_for_solicited_completions_ignores_others) {
   const auto from = pair.a.local_memory(8);
   const auto into = pair.b.local_memory(8);
   pair.b.recv_cq.req_notify(notify::solicited).value();
-  for (int i = 0; i < 2; ++i) pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
+  for (int i = 0; i < 2; ++i) pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
 
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
   wait_for_success(pair.b.recv_cq);
   EXPECT_FALSE(pair.b.channel.wait(100ms).value().has_value());
   pair.a.qp
-      .post(send_wr{.from = {{from.gather()}}, .flags = send_flag::signaled | send_flag::solicited})
+      .post(send_wr{.from = from.gather(), .flags = send_flag::signaled | send_flag::solicited})
       .value();
 
   EXPECT_EQ(wait_for_event(pair.b.channel).queue(), pair.b.recv_cq);
@@ -115,15 +115,15 @@ TEST_F(completion_channels, several_queues_share_a_channel) {
   const auto from = pair.a.local_memory(8);
   const auto into = pair.a.local_memory(8);
   const auto far = pair.b.local_memory(8);
-  pair.a.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-  pair.b.qp.post(recv_wr{.into = {{far.scatter()}}}).value();
+  pair.a.qp.post(recv_wr{.into = into.scatter()}).value();
+  pair.b.qp.post(recv_wr{.into = far.scatter()}).value();
   pair.a.send_cq.req_notify().value();
   pair.a.recv_cq.req_notify().value();
 
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
   const auto first = wait_for_event(pair.a.channel);
   wait_for_success(pair.b.recv_cq);
-  pair.b.qp.post(send_wr{.from = {{far.gather()}}}).value();
+  pair.b.qp.post(send_wr{.from = far.gather()}).value();
   const auto second = wait_for_event(pair.a.channel);
 
   EXPECT_EQ(first.queue(), pair.a.send_cq);
@@ -141,7 +141,7 @@ class player {
     expect_ball();
   }
 
-  void serve() const { side_.qp.post(send_wr{.from = {{outbox_.gather()}}, .flags = {}}).value(); }
+  void serve() const { side_.qp.post(send_wr{.from = outbox_.gather(), .flags = {}}).value(); }
 
   /// Returns when the last ball has been caught.
   void play(bool returns_last) {
@@ -160,7 +160,7 @@ class player {
   }
 
  private:
-  void expect_ball() const { side_.qp.post(recv_wr{.into = {{inbox_.scatter()}}}).value(); }
+  void expect_ball() const { side_.qp.post(recv_wr{.into = inbox_.scatter()}).value(); }
 
   const pair_side& side_;
   std::uint64_t rounds_;

@@ -27,16 +27,15 @@ class completion_queues : public device_test {
     const auto to = pair.b.shared_memory(8);
     const auto last = pair.a.local_memory(8);
     for (std::uint64_t i = 0; i < count; ++i) {
-      pair.a.qp.post(write_wr{.id = wr_id{i}, .from = {{from.gather()}}, .to = to.remote()})
-          .value();
+      pair.a.qp.post(write_wr{.id = wr_id{i}, .from = from.gather(), .to = to.remote()}).value();
     }
     // The fenced send leaves after the read has completed, so when it arrives, all completions
     // before it are there.
     const auto inbox = pair.b.local_memory(8);
-    pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
-    pair.a.qp.post(read_wr{.id = wr_id{count}, .from = to.remote(), .into = {{last.scatter()}}})
+    pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
+    pair.a.qp.post(read_wr{.id = wr_id{count}, .from = to.remote(), .into = last.scatter()})
         .value();
-    pair.a.qp.post(send_wr{.from = {{from.gather()}}, .flags = send_flag::fence}).value();
+    pair.a.qp.post(send_wr{.from = from.gather(), .flags = send_flag::fence}).value();
     wait_for_success(pair.b.recv_cq);
   }
 };

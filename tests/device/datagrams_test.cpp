@@ -56,9 +56,9 @@ TEST_F(datagrams, a_datagram_arrives_after_its_grh) {
   const auto into = b.local_memory(grh_bytes + 300);
   fill_pattern(from.bytes(), 1);
 
-  b.qp.post(recv_wr{.id = wr_id{1}, .into = {{into.scatter()}}}).value();
+  b.qp.post(recv_wr{.id = wr_id{1}, .into = into.scatter()}).value();
   a.qp.post(ud_send_wr{.id = wr_id{2},
-                       .from = {{from.gather()}},
+                       .from = from.gather(),
                        .to = to_b,
                        .remote_queue_pair = b.qp.number(),
                        .remote_key = key,
@@ -90,16 +90,16 @@ TEST_F(datagrams, the_receiver_can_answer_the_sender) {
     const auto at_b = b.local_memory(grh_bytes + 64);
     fill_pattern(question.bytes(), 2);
 
-    a.qp.post(recv_wr{.into = {{answer.scatter()}}}).value();
-    b.qp.post(recv_wr{.into = {{at_b.scatter()}}}).value();
-    a.qp.post(ud_send_wr{.from = {{question.gather()}},
+    a.qp.post(recv_wr{.into = answer.scatter()}).value();
+    b.qp.post(recv_wr{.into = at_b.scatter()}).value();
+    a.qp.post(ud_send_wr{.from = question.gather(),
                          .to = to_b,
                          .remote_queue_pair = b.qp.number(),
                          .remote_key = key})
         .value();
     const auto received = wait_for_success(b.recv_cq);
     const auto back = b.pd.create_ah(received, at_b.bytes().first(grh_bytes)).value();
-    b.qp.post(ud_send_wr{.from = {{at_b.gather(at_b.bytes().subspan(grh_bytes))}},
+    b.qp.post(ud_send_wr{.from = at_b.gather(at_b.bytes().subspan(grh_bytes)),
                          .to = back,
                          .remote_queue_pair = received.source_queue_pair(),
                          .remote_key = key})
@@ -122,10 +122,10 @@ TEST_F(datagrams, one_queue_pair_reaches_many) {
   for (std::size_t i = 0; i < receivers.size(); ++i) {
     const auto& receiver = receivers.at(i);
     const auto into = receiver.local_memory(grh_bytes + 8);
-    receiver.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
+    receiver.qp.post(recv_wr{.into = into.scatter()}).value();
     const auto part = from.bytes().subspan(i * 8, 8);
     sender.qp
-        .post(ud_send_wr{.from = {{from.gather(part)}},
+        .post(ud_send_wr{.from = from.gather(part),
                          .to = way,
                          .remote_queue_pair = receiver.qp.number(),
                          .remote_key = key})
@@ -144,7 +144,7 @@ TEST_F(datagrams, a_wrong_key_is_dropped) {
   const auto into = b.local_memory(grh_bytes + 2);
   fill_pattern(from.bytes(), 4);
   const auto send = [&](std::span<const std::byte> bytes, qkey with) {
-    a.qp.post(ud_send_wr{.from = {{from.gather(bytes)}},
+    a.qp.post(ud_send_wr{.from = from.gather(bytes),
                          .to = to_b,
                          .remote_queue_pair = b.qp.number(),
                          .remote_key = with})
@@ -152,7 +152,7 @@ TEST_F(datagrams, a_wrong_key_is_dropped) {
     wait_for_success(a.send_cq);
   };
 
-  b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
+  b.qp.post(recv_wr{.into = into.scatter()}).value();
   send(from.bytes().first(1), key);
   send(from.bytes().last(1), qkey{0x1234});
 
@@ -170,11 +170,11 @@ TEST_F(datagrams, the_grh_may_lie_in_an_element_of_its_own) {
   const auto body = b.local_memory(100);
   fill_pattern(from.bytes(), 5);
 
-  b.qp.post(recv_wr{.into = {{header.scatter(), body.scatter()}}}).value();
-  a.qp.post(ud_send_wr{.from = {{from.gather()}},
-                       .to = to_b,
-                       .remote_queue_pair = b.qp.number(),
-                       .remote_key = key})
+  const std::array parts{header.scatter(), body.scatter()};
+  b.qp.post(recv_wr{.into = parts}).value();
+  a.qp
+      .post(ud_send_wr{
+          .from = from.gather(), .to = to_b, .remote_queue_pair = b.qp.number(), .remote_key = key})
       .value();
 
   EXPECT_EQ(wait_for_success(b.recv_cq).byte_len(), grh_bytes + 100);

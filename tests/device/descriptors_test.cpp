@@ -101,8 +101,8 @@ TEST_F(descriptors, and_memory_of_the_parent_are_not_disturbed_by_a_fork) {
   }
   for (std::uint64_t round = 1; round <= 5; ++round) {
     fill_pattern(from.bytes(), round);
-    pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-    pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+    pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
+    pair.a.qp.post(send_wr{.from = from.gather()}).value();
     wait_for_success(pair.b.recv_cq);
     wait_for_success(pair.a.send_cq);
     EXPECT_TRUE(same_bytes(into.bytes(), from.bytes())) << "round " << round;

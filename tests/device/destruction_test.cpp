@@ -53,7 +53,7 @@ struct handles {
     region = pd.allocate_local({.bytes = 64}).value();
     cq.req_notify().value();
     if (ctx.transport() != transport_type::iwarp) qp.to_init({}).value();
-    qp.post(recv_wr{.into = {{region.scatter()}}}).value();
+    qp.post(recv_wr{.into = region.scatter()}).value();
   }
 
   static constexpr std::size_t kinds = 6;
@@ -108,8 +108,8 @@ TEST_F(destruction, of_the_parents_handles_leaves_a_working_connection) {
     side->pd = {};
   }
 
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
 
   wait_for_success(pair.b.qp.recv_cq());
   wait_for_success(pair.a.qp.send_cq());
@@ -124,10 +124,10 @@ TEST_F(destruction, with_work_in_flight_is_safe_in_any_order) {
     auto local = pair.a.local_memory(256UZ * 1024);
     auto remote = pair.b.shared_memory(256UZ * 1024);
     auto inbox = pair.b.local_memory(4096);
-    pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+    pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
     for (int i = 0; i < 4; ++i) {
-      pair.a.qp.post(read_wr{.from = remote.remote(), .into = {{local.scatter()}}}).value();
-      pair.a.qp.post(write_wr{.from = {{local.gather()}}, .to = remote.remote()}).value();
+      pair.a.qp.post(read_wr{.from = remote.remote(), .into = local.scatter()}).value();
+      pair.a.qp.post(write_wr{.from = local.gather(), .to = remote.remote()}).value();
     }
     switch (round % 4) {
       case 0:
@@ -157,7 +157,7 @@ TEST_F(destruction, of_a_region_ends_the_peers_writes_to_it) {
   auto target = pair.b.pd.register_shared(unsafe, *buffer, access::remote_write).value();
   std::size_t posted = 0;
   for (; posted < 32; ++posted) {
-    if (!pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = target.remote()})) break;
+    if (!pair.a.qp.post(write_wr{.from = from.gather(), .to = target.remote()})) break;
   }
 
   target = {};
@@ -177,7 +177,7 @@ TEST_F(destruction, of_a_queue_pair_ends_the_devices_writes_to_its_buffers) {
   fill_pattern(remote.bytes(), 1);
   const auto local = pair.a.local_memory(bytes);
   for (int i = 0; i < 8; ++i) {
-    pair.a.qp.post(read_wr{.from = remote.remote(), .into = {{local.scatter()}}}).value();
+    pair.a.qp.post(read_wr{.from = remote.remote(), .into = local.scatter()}).value();
   }
 
   pair.a.qp = {};

@@ -50,12 +50,11 @@ TEST_F(drain, hands_over_every_request_once) {
   // Sends that nobody receives are still waiting when drain() begins.
   const bool sends_wait = device_under_test::get().has(capability::receiver_not_ready);
   for (std::uint64_t i = 0; i < requests; ++i) {
-    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = {{memory.scatter()}}}).value();
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = memory.scatter()}).value();
     if (sends_wait) {
-      pair.a.qp.post(send_wr{.id = wr_id{100 + i}, .from = {{memory.gather()}}}).value();
+      pair.a.qp.post(send_wr{.id = wr_id{100 + i}, .from = memory.gather()}).value();
     } else {
-      pair.a.qp
-          .post(write_wr{.id = wr_id{100 + i}, .from = {{memory.gather()}}, .to = far.remote()})
+      pair.a.qp.post(write_wr{.id = wr_id{100 + i}, .from = memory.gather(), .to = far.remote()})
           .value();
     }
   }
@@ -84,7 +83,7 @@ TEST_F(drain, of_an_idle_queue_pair_finds_nothing) {
 TEST_F(drain, may_be_repeated) {
   const connected_pair pair;
   const auto memory = pair.a.local_memory(64);
-  pair.a.qp.post(recv_wr{.id = wr_id{1}, .into = {{memory.scatter()}}}).value();
+  pair.a.qp.post(recv_wr{.id = wr_id{1}, .into = memory.scatter()}).value();
   tally completed;
 
   pair.a.qp.drain(completed.sink()).value();
@@ -96,7 +95,7 @@ TEST_F(drain, may_be_repeated) {
 TEST_F(drain, of_a_queue_pair_in_the_error_state_hands_over_what_was_flushed) {
   const connected_pair pair;
   const auto memory = pair.a.local_memory(64);
-  pair.a.qp.post(recv_wr{.id = wr_id{1}, .into = {{memory.scatter()}}}).value();
+  pair.a.qp.post(recv_wr{.id = wr_id{1}, .into = memory.scatter()}).value();
   pair.a.qp.to_error().value();
   tally completed;
 
@@ -112,12 +111,12 @@ TEST_F(drain, works_with_full_queues) {
   const auto memory = pair.a.local_memory(64);
   const auto granted = pair.a.qp.capabilities();
   for (std::uint64_t i = 0; i < granted.max_recv_wr; ++i) {
-    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = {{memory.scatter()}}}).value();
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = memory.scatter()}).value();
   }
   int sends = 0;
   if (device_under_test::get().has(capability::receiver_not_ready)) {
     for (; sends < static_cast<int>(granted.max_send_wr); ++sends) {
-      pair.a.qp.post(send_wr{.from = {{memory.gather()}}}).value();
+      pair.a.qp.post(send_wr{.from = memory.gather()}).value();
     }
   }
   tally completed;
@@ -177,8 +176,8 @@ TEST_F(drain, hands_over_what_it_finds_of_other_queue_pairs) {
   const auto far = pair.b.local_memory(64);
   const auto neighbour =
       pair.a.pd.create_qp({.send_cq = pair.a.send_cq, .recv_cq = pair.a.recv_cq}).value();
-  pair.b.qp.post(recv_wr{.into = {{far.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.id = wr_id{1}, .from = {{memory.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.into = far.scatter()}).value();
+  pair.a.qp.post(send_wr{.id = wr_id{1}, .from = memory.gather()}).value();
   wait_for_success(pair.b.recv_cq);
   tally completed;
 
@@ -204,7 +203,7 @@ TEST_F(drain, works_for_datagrams) {
   const auto memory = side.local_memory(64);
   side.qp.connect({}).value();
   for (std::uint64_t i = 0; i < 5; ++i) {
-    side.qp.post(recv_wr{.id = wr_id{i}, .into = {{memory.scatter()}}}).value();
+    side.qp.post(recv_wr{.id = wr_id{i}, .into = memory.scatter()}).value();
   }
   tally completed;
 
@@ -226,8 +225,8 @@ TEST_F(drain, leaves_a_queue_pair_that_can_be_reset_and_connected_again) {
   pair.a.qp.reset().value();
   pair.b.qp.reset().value();
   connect_by_hand(pair.a, pair.b);
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
 
   wait_for_success(pair.b.recv_cq);
   wait_for_success(pair.a.send_cq);
@@ -237,7 +236,7 @@ TEST_F(drain, leaves_a_queue_pair_that_can_be_reset_and_connected_again) {
 TEST_F(drain, without_a_sink_discards_what_it_finds) {
   const connected_pair pair;
   const auto memory = pair.a.local_memory(64);
-  pair.a.qp.post(recv_wr{.into = {{memory.scatter()}}}).value();
+  pair.a.qp.post(recv_wr{.into = memory.scatter()}).value();
 
   EXPECT_TRUE(pair.a.qp.drain().has_value());
 

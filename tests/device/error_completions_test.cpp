@@ -49,13 +49,13 @@ class error_completions : public ::testing::Test {
   /// The failed completion of a write of 64 bytes to `to`.
   static work_completion failed_write(const connected_pair& pair, remote_address to) {
     const auto from = pair.a.local_memory(64);
-    pair.a.qp.post(write_wr{.id = failing, .from = {{from.gather()}}, .to = to}).value();
+    pair.a.qp.post(write_wr{.id = failing, .from = from.gather(), .to = to}).value();
     return wait_for_one(pair.a.send_cq);
   }
 
   static work_completion failed_read(const connected_pair& pair, remote_address from) {
     const auto into = pair.a.local_memory(64);
-    pair.a.qp.post(read_wr{.id = failing, .from = from, .into = {{into.scatter()}}}).value();
+    pair.a.qp.post(read_wr{.id = failing, .from = from, .into = into.scatter()}).value();
     return wait_for_one(pair.a.send_cq);
   }
 
@@ -122,9 +122,9 @@ TEST_F(error_completions, a_refused_write_ends_the_connection_at_the_peer_and_ch
   const auto from = pair.a.local_memory(64);
   const auto inbox = pair.b.local_memory(8);
   fill_pattern(from.bytes(), 1);
-  pair.b.qp.post(recv_wr{.id = wr_id{3}, .into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{3}, .into = inbox.scatter()}).value();
 
-  pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = target.remote()}).value();
+  pair.a.qp.post(write_wr{.from = from.gather(), .to = target.remote()}).value();
 
   const auto received = wait_for_one(pair.b.recv_cq);
   expect_explained(received, pair.b.qp, wr_id{3});
@@ -161,7 +161,7 @@ TEST_F(error_completions, an_atomic_on_a_region_without_remote_atomic_is_refused
   const auto target = pair.b.pd.allocate_shared(unsafe, {.bytes = 8}, access::remote_write).value();
   const auto old = pair.a.local_memory(8);
 
-  pair.a.qp.post(faa_wr{.id = failing, .at = target.remote(), .add = 1, .into = {{old.scatter()}}})
+  pair.a.qp.post(faa_wr{.id = failing, .at = target.remote(), .add = 1, .into = old.scatter()})
       .value();
 
   expect_remote_access_error(pair, wait_for_one(pair.a.send_cq));
@@ -175,7 +175,7 @@ TEST_F(error_completions, an_atomic_on_an_unaligned_address_is_refused_here_or_b
   const auto old = pair.a.local_memory(8);
 
   const auto posted = pair.a.qp.post(
-      faa_wr{.id = failing, .at = target.remote(4), .add = 1, .into = {{old.scatter()}}});
+      faa_wr{.id = failing, .at = target.remote(4), .add = 1, .into = old.scatter()});
 
   if (posted) {
     const auto completion = wait_for_one(pair.a.send_cq);
@@ -211,7 +211,7 @@ TEST_F(error_completions, a_send_from_a_deregistered_region_fails_here) {
   const std::array stale{from.gather()};
   from = {};
 
-  pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
   pair.a.qp.post(send_wr{.id = failing, .from = stale}).value();
 
   const auto completion = wait_for_one(pair.a.send_cq);
@@ -230,8 +230,8 @@ TEST_F(error_completions, a_send_from_a_region_of_another_domain_fails_here) {
   const auto from = elsewhere.allocate_local({.bytes = 64}).value();
   fill_pattern(from.bytes(), 1);
 
-  pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.id = failing, .from = {{from.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
+  pair.a.qp.post(send_wr{.id = failing, .from = from.gather()}).value();
 
   const auto completion = wait_for_one(pair.a.send_cq);
   EXPECT_TRUE(one_of(completion.status(),
@@ -248,8 +248,8 @@ TEST_F(error_completions, a_message_longer_than_the_receive_fails_at_both_ends) 
   const auto into = pair.b.local_memory(200);
   fill_pattern(from.bytes(), 1);
 
-  pair.b.qp.post(recv_wr{.id = wr_id{5}, .into = {{into.scatter(into.bytes().first(50))}}}).value();
-  pair.a.qp.post(send_wr{.id = failing, .from = {{from.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{5}, .into = into.scatter(into.bytes().first(50))}).value();
+  pair.a.qp.post(send_wr{.id = failing, .from = from.gather()}).value();
 
   const auto received = wait_for_one(pair.b.recv_cq);
   EXPECT_TRUE(one_of(received.status(),
@@ -272,7 +272,7 @@ TEST_F(error_completions, a_peer_that_never_posts_a_receive_exhausts_the_rnr_ret
   const connected_pair pair({.connect = {.rnr_retry = 1}});
   const auto from = pair.a.local_memory(8);
 
-  pair.a.qp.post(send_wr{.id = failing, .from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.id = failing, .from = from.gather()}).value();
 
   const auto completion = wait_for_one(pair.a.send_cq);
   EXPECT_EQ(completion.status(), wc_status::rnr_retry_exceeded) << completion;
@@ -288,7 +288,7 @@ TEST_F(error_completions, a_dead_peer_exhausts_the_retries) {
   const auto from = pair.a.local_memory(8);
   pair.b.qp = {};
 
-  pair.a.qp.post(send_wr{.id = failing, .from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.id = failing, .from = from.gather()}).value();
 
   const auto completion = wait_for_one(pair.a.send_cq);
   EXPECT_EQ(completion.status(), wc_status::retry_exceeded) << completion;
@@ -305,7 +305,7 @@ TEST_F(error_completions, everything_behind_the_failure_is_flushed_in_order) {
   const auto from = pair.a.local_memory(64);
   const auto inbox = pair.a.local_memory(8);
   for (std::uint64_t i = 0; i < 3; ++i)
-    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = {{inbox.scatter()}}}).value();
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = inbox.scatter()}).value();
   std::vector<send_slot> slots(behind + 1);
   send_list list(slots);
   const std::array element{from.gather()};
@@ -353,7 +353,7 @@ TEST_F(error_completions, to_error_flushes_everything_in_order) {
   const connected_pair pair;
   const auto inbox = pair.a.local_memory(8);
   for (std::uint64_t i = 0; i < receives; ++i) {
-    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = {{inbox.scatter()}}}).value();
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = inbox.scatter()}).value();
   }
 
   pair.a.qp.to_error().value();

@@ -35,8 +35,8 @@ class injected_faults : public ::testing::Test {
     const auto from = pair.a.local_memory(40 * 1024);
     const auto to = pair.b.local_memory(40 * 1024);
     fill_pattern(from.bytes(), 5);
-    pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = {{to.scatter()}}}).value();
-    pair.a.qp.post(send_wr{.id = wr_id{2}, .from = {{from.gather()}}}).value();
+    pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = to.scatter()}).value();
+    pair.a.qp.post(send_wr{.id = wr_id{2}, .from = from.gather()}).value();
     EXPECT_EQ(wait_for_success(pair.b.recv_cq).byte_len(), to.size());
     wait_for_success(pair.a.send_cq);
     EXPECT_TRUE(same_bytes(to.bytes(), from.bytes()));
@@ -80,8 +80,7 @@ TEST_F(injected_faults, every_status_that_a_peer_can_cause_arrives_once_and_is_e
       const auto plan =
           faults::inject({faults::complete_with(status).of(faults::operation::write).nth(1)})
               .value();
-      pair.a.qp.post(write_wr{.id = wr_id{7}, .from = {{from.gather()}}, .to = to.remote()})
-          .value();
+      pair.a.qp.post(write_wr{.id = wr_id{7}, .from = from.gather(), .to = to.remote()}).value();
       const auto completion = wait_for_one(pair.a.send_cq);
       EXPECT_EQ(completion.status(), status);
       const auto failure = completion.error();
@@ -106,8 +105,8 @@ TEST_F(injected_faults, every_status_that_a_peer_can_cause_at_a_receive_arrives_
     {
       const auto plan =
           faults::inject({faults::complete_with(status).of(faults::operation::recv)}).value();
-      pair.b.qp.post(recv_wr{.id = wr_id{9}, .into = {{to.scatter()}}}).value();
-      pair.a.qp.post(send_wr{.id = wr_id{7}, .from = {{memory.gather()}}}).value();
+      pair.b.qp.post(recv_wr{.id = wr_id{9}, .into = to.scatter()}).value();
+      pair.a.qp.post(send_wr{.id = wr_id{7}, .from = memory.gather()}).value();
       const auto completion = wait_for_one(pair.b.recv_cq);
       EXPECT_EQ(completion.status(), status);
       EXPECT_EQ(completion.id(), wr_id{9});
@@ -123,7 +122,7 @@ TEST_F(injected_faults, minutes_of_retries_pass_in_virtual_time) {
   const auto from = pair.a.local_memory(64);
   faults::virtual_time time;
   const auto plan = faults::inject({faults::lose().of(faults::packet::send)}).value();
-  pair.a.qp.post(send_wr{.id = wr_id{1}, .from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.id = wr_id{1}, .from = from.gather()}).value();
 
   time.advance(60s);
   EXPECT_TRUE(completions_in(pair.a.send_cq).empty());
@@ -137,7 +136,7 @@ TEST_F(injected_faults, a_receiver_that_is_never_ready_is_given_up) {
   const connected_pair pair({.connect = {.rnr_retry = 3, .min_rnr_timer = 31}});  // 492 ms each
   const auto from = pair.a.local_memory(64);
   faults::virtual_time time;
-  pair.a.qp.post(send_wr{.id = wr_id{1}, .from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.id = wr_id{1}, .from = from.gather()}).value();
   time.advance(1400ms);
   EXPECT_TRUE(completions_in(pair.a.send_cq).empty());
   time.advance(200ms);

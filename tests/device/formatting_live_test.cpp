@@ -73,8 +73,8 @@ TEST_F(formatting_live, completions_tell_what_happened) {
   const connected_pair pair;
   const auto inbox = pair.b.local_memory(16);
   const auto from = pair.a.local_memory(7);
-  pair.b.qp.post(recv_wr{.id = wr_id{41}, .into = {{inbox.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.id = wr_id{42}, .from = {{from.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{41}, .into = inbox.scatter()}).value();
+  pair.a.qp.post(send_wr{.id = wr_id{42}, .from = from.gather()}).value();
 
   EXPECT_THAT(text_of(wait_for_success(pair.b.recv_cq)),
               AllOf(HasSubstr("request 41"), HasSubstr("success"), HasSubstr("7 bytes"),

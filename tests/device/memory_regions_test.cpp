@@ -172,8 +172,8 @@ TEST_F(memory_regions, read_only_memory_can_be_sent_from) {
   const auto region = pair.a.pd.register_readonly(memory.bytes()).value();
   const auto into = pair.b.local_memory(page_bytes);
 
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{region.gather()}}}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = region.gather()}).value();
 
   wait_for_success(pair.b.recv_cq);
   wait_for_success(pair.a.send_cq);

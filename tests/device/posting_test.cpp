@@ -37,7 +37,7 @@ TEST_F(posting, only_signaled_requests_are_reported) {
   for (std::uint64_t i = 0; i < 12; ++i) {
     pair.a.qp
         .post(write_wr{.id = wr_id{i},
-                       .from = {{from.gather()}},
+                       .from = from.gather(),
                        .to = to.remote(),
                        .flags = i % 4 == 3 ? send_flags(send_flag::signaled) : send_flags()})
         .value();
@@ -56,8 +56,7 @@ TEST_F(posting, signal_all_reports_every_request) {
   const auto from = pair.a.local_memory(8);
   const auto to = pair.b.shared_memory(8);
   for (std::uint64_t i = 0; i < 4; ++i) {
-    pair.a.qp
-        .post(write_wr{.id = wr_id{i}, .from = {{from.gather()}}, .to = to.remote(), .flags = {}})
+    pair.a.qp.post(write_wr{.id = wr_id{i}, .from = from.gather(), .to = to.remote(), .flags = {}})
         .value();
   }
 
@@ -74,9 +73,9 @@ TEST_F(posting, inline_data_needs_no_registration_and_is_copied_at_once) {
   const auto sent = pattern(inline_bytes, 1);
   auto scratch = sent;
 
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
   pair.a.qp
-      .post(send_wr{.from = {{gather_element::unregistered(scratch)}},
+      .post(send_wr{.from = gather_element::unregistered(scratch),
                     .flags = send_flag::signaled | send_flag::inline_data})
       .value();
   std::ranges::fill(scratch, std::byte{0xee});
@@ -97,7 +96,7 @@ TEST_F(posting, inline_data_is_gathered_from_several_places) {
                          gather_element::unregistered(all.subspan(5, 20)),
                          gather_element::unregistered(all.subspan(25))};
 
-  pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
   pair.a.qp
       .post(write_wr{.from = parts,
                      .to = into.remote(),
@@ -120,14 +119,14 @@ TEST_F(posting, inline_if_fits_copies_what_fits_and_leaves_the_rest_to_the_devic
   const auto flags = send_flag::signaled | send_flag::inline_if_fits;
   fill_pattern(large.bytes(), 4);
 
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{gather_element::unregistered(small)}}, .flags = flags}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = gather_element::unregistered(small), .flags = flags}).value();
   EXPECT_EQ(wait_for_success(pair.b.recv_cq).byte_len(), inline_bytes);
   wait_for_success(pair.a.send_cq);
   EXPECT_TRUE(same_bytes(into.bytes().first(inline_bytes), small));
 
-  pair.b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{large.gather()}}, .flags = flags}).value();
+  pair.b.qp.post(recv_wr{.into = into.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = large.gather(), .flags = flags}).value();
   EXPECT_EQ(wait_for_success(pair.b.recv_cq).byte_len(), limit + 1);
   wait_for_success(pair.a.send_cq);
   EXPECT_TRUE(same_bytes(into.bytes(), large.bytes()));
@@ -139,7 +138,7 @@ TEST_F(posting, more_inline_bytes_than_the_queue_pair_has_are_refused_with_its_l
   const auto bytes = pattern(4096, 5);
 
   const auto posted =
-      pair.a.qp.post(send_wr{.from = {{gather_element::unregistered(bytes)}},
+      pair.a.qp.post(send_wr{.from = gather_element::unregistered(bytes),
                              .flags = send_flag::signaled | send_flag::inline_data});
 
   ASSERT_FALSE(posted.has_value());
@@ -176,8 +175,7 @@ TEST_F(posting, a_full_receive_queue_is_retryable) {
 
   result<void> posted;
   std::size_t accepted = 0;
-  while (accepted < far_too_many &&
-         (posted = pair.a.qp.post(recv_wr{.into = {{memory.scatter()}}})))
+  while (accepted < far_too_many && (posted = pair.a.qp.post(recv_wr{.into = memory.scatter()})))
     ++accepted;
 
   ASSERT_FALSE(posted.has_value());
@@ -213,11 +211,11 @@ TEST_F(posting, receives_are_taken_from_the_init_state_on) {
   const auto endpoint_b = b.qp.endpoint().value();
 
   b.qp.to_init({}).value();
-  b.qp.post(recv_wr{.id = wr_id{1}, .into = {{into.scatter()}}}).value();
+  b.qp.post(recv_wr{.id = wr_id{1}, .into = into.scatter()}).value();
   b.qp.to_rtr(endpoint_a, {}).value();
   b.qp.to_rts(endpoint_a, {}).value();
   a.qp.connect(endpoint_b).value();
-  a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  a.qp.post(send_wr{.from = from.gather()}).value();
 
   EXPECT_EQ(wait_for_success(b.recv_cq).id(), wr_id{1});
   EXPECT_TRUE(same_bytes(into.bytes(), from.bytes()));

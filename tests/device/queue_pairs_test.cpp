@@ -33,8 +33,8 @@ class queue_pairs : public device_test {
     const auto from = a.local_memory(64);
     const auto into = b.local_memory(64);
     fill_pattern(from.bytes(), 1);
-    b.qp.post(recv_wr{.into = {{into.scatter()}}}).value();
-    a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+    b.qp.post(recv_wr{.into = into.scatter()}).value();
+    a.qp.post(send_wr{.from = from.gather()}).value();
     wait_for_success(b.recv_cq);
     wait_for_success(a.send_cq);
     EXPECT_TRUE(same_bytes(into.bytes(), from.bytes()));

@@ -26,7 +26,7 @@ TEST_F(rdma_read, fetches_the_bytes_it_was_aimed_at) {
   const auto into = pair.a.local_memory(1000);
   fill_pattern(from.bytes(), 1);
 
-  pair.a.qp.post(read_wr{.id = wr_id{5}, .from = from.remote(1234), .into = {{into.scatter()}}})
+  pair.a.qp.post(read_wr{.id = wr_id{5}, .from = from.remote(1234), .into = into.scatter()})
       .value();
 
   const auto read = wait_for_success(pair.a.send_cq);
@@ -61,7 +61,7 @@ TEST_F(rdma_read, a_mebibyte_arrives_whole) {
   const auto into = pair.a.local_memory(mebibyte);
   fill_pattern(from.bytes(), 3);
 
-  pair.a.qp.post(read_wr{.from = from.remote(), .into = {{into.scatter()}}}).value();
+  pair.a.qp.post(read_wr{.from = from.remote(), .into = into.scatter()}).value();
 
   wait_for_success(pair.a.send_cq);
   EXPECT_TRUE(same_bytes(into.bytes(), from.bytes()));
@@ -78,7 +78,7 @@ TEST_F(rdma_read, many_in_flight_complete_in_order_with_their_own_bytes) {
     pair.a.qp
         .post(read_wr{.id = wr_id{i},
                       .from = from.remote(i * bytes),
-                      .into = {{into.scatter(into.bytes().subspan(i * bytes, bytes))}}})
+                      .into = into.scatter(into.bytes().subspan(i * bytes, bytes))})
         .value();
   }
 
@@ -95,10 +95,9 @@ TEST_F(rdma_read, a_fenced_send_carries_what_the_read_before_it_brought) {
   const auto inbox = pair.b.local_memory(65536);
   for (std::uint64_t round = 1; round <= 8; ++round) {
     fill_pattern(remote.bytes(), round);
-    pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
-    pair.a.qp.post(read_wr{.from = remote.remote(), .into = {{local.scatter()}}}).value();
-    pair.a.qp
-        .post(send_wr{.from = {{local.gather()}}, .flags = send_flag::signaled | send_flag::fence})
+    pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
+    pair.a.qp.post(read_wr{.from = remote.remote(), .into = local.scatter()}).value();
+    pair.a.qp.post(send_wr{.from = local.gather(), .flags = send_flag::signaled | send_flag::fence})
         .value();
 
     wait_for_successes(pair.a.send_cq, 2);

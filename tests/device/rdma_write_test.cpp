@@ -19,10 +19,9 @@ namespace {
 class rdma_write : public ::testing::Test {
  protected:
   /// A write is known to have arrived when a later message of the same queue pair has.
-  static void write(const connected_pair& pair, std::span<const gather_element> from,
-                    remote_address to) {
+  static void write(const connected_pair& pair, const gather_list& from, remote_address to) {
     const auto inbox = pair.b.local_memory(1);
-    pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+    pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
     pair.a.qp.post(write_wr{.id = wr_id{1}, .from = from, .to = to}).value();
     pair.a.qp.post(send_wr{.id = wr_id{2}}).value();
     const auto written = wait_for_success(pair.a.send_cq);
@@ -39,7 +38,7 @@ TEST_F(rdma_write, bytes_land_where_they_were_aimed) {
   const auto to = pair.b.shared_memory(3000);
   fill_pattern(from.bytes(), 1);
 
-  write(pair, {{from.gather()}}, to.remote(1000));
+  write(pair, from.gather(), to.remote(1000));
 
   EXPECT_TRUE(all_zero(to.bytes().first(1000)));
   EXPECT_TRUE(same_bytes(to.bytes().subspan(1000, 1000), from.bytes()));
@@ -70,7 +69,7 @@ TEST_F(rdma_write, a_mebibyte_arrives_whole) {
   const auto to = pair.b.shared_memory(mebibyte);
   fill_pattern(from.bytes(), 3);
 
-  write(pair, {{from.gather()}}, to.remote());
+  write(pair, from.gather(), to.remote());
 
   EXPECT_TRUE(same_bytes(to.bytes(), from.bytes()));
 }
@@ -92,7 +91,7 @@ TEST_F(rdma_write, with_immediate_data_consumes_a_receive) {
   fill_pattern(from.bytes(), 4);
 
   pair.b.qp.post(recv_wr{.id = wr_id{9}}).value();
-  pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = to.remote(), .imm = 0xdeadbeef}).value();
+  pair.a.qp.post(write_wr{.from = from.gather(), .to = to.remote(), .imm = 0xdeadbeef}).value();
 
   const auto received = wait_for_success(pair.b.recv_cq);
   EXPECT_EQ(received.id(), wr_id{9});
@@ -110,10 +109,10 @@ TEST_F(rdma_write, without_immediate_data_consumes_no_receive) {
   const auto to = pair.b.shared_memory(8);
   const auto inbox = pair.b.local_memory(8);
   fill_pattern(from.bytes(), 5);
-  pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = inbox.scatter()}).value();
 
-  pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = to.remote()}).value();
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(write_wr{.from = from.gather(), .to = to.remote()}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
 
   const auto received = wait_for_success(pair.b.recv_cq);
   EXPECT_EQ(received.opcode(), wc_opcode::recv);
@@ -132,12 +131,12 @@ TEST_F(rdma_write, later_writes_to_one_place_win) {
   for (std::size_t i = 0; i < writes; ++i) {
     pair.a.qp
         .post(write_wr{.id = wr_id{i},
-                       .from = {{from.gather(from.bytes().subspan(i * 64, 64))}},
+                       .from = from.gather(from.bytes().subspan(i * 64, 64)),
                        .to = to.remote()})
         .value();
   }
   const auto inbox = pair.b.local_memory(1);
-  pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
   pair.a.qp.post(send_wr{}).value();
 
   wait_for_successes(pair.a.send_cq, writes + 1);

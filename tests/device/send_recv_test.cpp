@@ -24,8 +24,8 @@ class send_recv : public ::testing::Test {
   /// Sends all of `from` into all of `to` and checks both completions.
   static void transfer(const connected_pair& pair, const memory_region& from,
                        const memory_region& to) {
-    pair.b.qp.post(recv_wr{.id = wr_id{7}, .into = {{to.scatter()}}}).value();
-    pair.a.qp.post(send_wr{.id = wr_id{8}, .from = {{from.gather()}}}).value();
+    pair.b.qp.post(recv_wr{.id = wr_id{7}, .into = to.scatter()}).value();
+    pair.a.qp.post(send_wr{.id = wr_id{8}, .from = from.gather()}).value();
     const auto received = wait_for_success(pair.b.recv_cq);
     const auto sent = wait_for_success(pair.a.send_cq);
     EXPECT_EQ(sent.id(), wr_id{8});
@@ -60,10 +60,10 @@ TEST_F(send_recv, both_directions_work_at_once) {
   fill_pattern(from_a.bytes(), 1);
   fill_pattern(from_b.bytes(), 2);
 
-  pair.a.qp.post(recv_wr{.into = {{to_a.scatter()}}}).value();
-  pair.b.qp.post(recv_wr{.into = {{to_b.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{from_a.gather()}}}).value();
-  pair.b.qp.post(send_wr{.from = {{from_b.gather()}}}).value();
+  pair.a.qp.post(recv_wr{.into = to_a.scatter()}).value();
+  pair.b.qp.post(recv_wr{.into = to_b.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = from_a.gather()}).value();
+  pair.b.qp.post(send_wr{.from = from_b.gather()}).value();
 
   EXPECT_EQ(wait_for_success(pair.a.recv_cq).byte_len(), 500U);
   EXPECT_EQ(wait_for_success(pair.b.recv_cq).byte_len(), 300U);
@@ -88,7 +88,7 @@ TEST_F(send_recv, a_message_shorter_than_the_receive_leaves_the_rest_alone) {
 TEST_F(send_recv, an_empty_message_has_no_bytes) {
   const connected_pair pair;
   const auto to = pair.b.local_memory(16);
-  pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = {{to.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = to.scatter()}).value();
   pair.a.qp.post(send_wr{.id = wr_id{2}}).value();
 
   const auto received = wait_for_success(pair.b.recv_cq);
@@ -151,8 +151,8 @@ TEST_F(send_recv, immediate_data_arrives_in_host_order) {
   const auto to = pair.b.local_memory(64);
   fill_pattern(from.bytes(), 5);
 
-  pair.b.qp.post(recv_wr{.into = {{to.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}, .imm = 0x01020304}).value();
+  pair.b.qp.post(recv_wr{.into = to.scatter()}).value();
+  pair.a.qp.post(send_wr{.from = from.gather(), .imm = 0x01020304}).value();
 
   const auto received = wait_for_success(pair.b.recv_cq);
   wait_for_success(pair.a.send_cq);
@@ -171,13 +171,12 @@ TEST_F(send_recv, receives_are_consumed_in_the_order_of_posting) {
   fill_pattern(from.bytes(), 6);
   for (std::size_t i = 0; i < messages; ++i) {
     pair.b.qp
-        .post(recv_wr{.id = wr_id{i}, .into = {{to.scatter(to.bytes().subspan(i * bytes, bytes))}}})
+        .post(recv_wr{.id = wr_id{i}, .into = to.scatter(to.bytes().subspan(i * bytes, bytes))})
         .value();
   }
   for (std::size_t i = 0; i < messages; ++i) {
     pair.a.qp
-        .post(send_wr{.id = wr_id{i},
-                      .from = {{from.gather(from.bytes().subspan(i * bytes, bytes))}}})
+        .post(send_wr{.id = wr_id{i}, .from = from.gather(from.bytes().subspan(i * bytes, bytes))})
         .value();
   }
 
@@ -198,9 +197,9 @@ TEST_F(send_recv, a_send_waits_for_a_receive_that_comes_late) {
   const auto to = pair.b.local_memory(64);
   fill_pattern(from.bytes(), 7);
 
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
   const auto before = completions_in(pair.a.send_cq);
-  pair.b.qp.post(recv_wr{.into = {{to.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = to.scatter()}).value();
 
   EXPECT_TRUE(before.empty());
   wait_for_success(pair.b.recv_cq);
@@ -215,11 +214,11 @@ TEST_F(send_recv, one_completion_queue_serves_both_queues) {
   const auto far = pair.b.local_memory(16);
   fill_pattern(from.bytes(), 8);
 
-  pair.a.qp.post(recv_wr{.id = wr_id{1}, .into = {{to.scatter()}}}).value();
-  pair.b.qp.post(recv_wr{.id = wr_id{2}, .into = {{far.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.id = wr_id{3}, .from = {{from.gather()}}}).value();
+  pair.a.qp.post(recv_wr{.id = wr_id{1}, .into = to.scatter()}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{2}, .into = far.scatter()}).value();
+  pair.a.qp.post(send_wr{.id = wr_id{3}, .from = from.gather()}).value();
   const auto at_b = wait_for_success(pair.b.recv_cq);
-  pair.b.qp.post(send_wr{.id = wr_id{4}, .from = {{far.gather()}}}).value();
+  pair.b.qp.post(send_wr{.id = wr_id{4}, .from = far.gather()}).value();
   const auto at_a = wait_for_successes(pair.a.send_cq, 2);
 
   EXPECT_EQ(at_b.id(), wr_id{2});
@@ -256,8 +255,8 @@ TEST_F(send_recv, a_queue_pair_can_be_connected_to_itself) {
   const auto to = side.local_memory(256);
   fill_pattern(from.bytes(), 10);
 
-  side.qp.post(recv_wr{.into = {{to.scatter()}}}).value();
-  side.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  side.qp.post(recv_wr{.into = to.scatter()}).value();
+  side.qp.post(send_wr{.from = from.gather()}).value();
 
   EXPECT_EQ(wait_for_success(side.recv_cq).byte_len(), 256U);
   wait_for_success(side.send_cq);

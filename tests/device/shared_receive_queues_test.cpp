@@ -46,7 +46,7 @@ TEST(shared_receive_queues, serve_whichever_connection_needs_a_receive) {
       memory = pd.allocate_local({.bytes = 16 * 64}).value();
       for (std::uint64_t slot = 0; slot < 16; ++slot) {
         const auto place = memory.bytes().subspan(slot * 64, 64);
-        srq->post(recv_wr{.id = wr_id{slot}, .into = {{memory.scatter(place)}}}).value();
+        srq->post(recv_wr{.id = wr_id{slot}, .into = memory.scatter(place)}).value();
       }
     }
     request->id().create_qp({.pd = srq->pd(), .recv_cq = recv_cq, .srq = *srq}).value();
@@ -59,7 +59,7 @@ TEST(shared_receive_queues, serve_whichever_connection_needs_a_receive) {
     for (std::size_t i = 0; i < clients.size(); ++i) {
       const auto from = clients[i].pd().allocate_local({.bytes = 64}).value();
       fill_pattern(from.bytes(), round * 10 + i);
-      clients[i].qp().post(send_wr{.from = {{from.gather()}}}).value();
+      clients[i].qp().post(send_wr{.from = from.gather()}).value();
       wait_for_success(clients[i].qp().send_cq());
       const auto arrived = wait_for_success(recv_cq);
       EXPECT_EQ(arrived.queue_pair(), servers[i].qp().number());
@@ -94,7 +94,7 @@ TEST_F(shared_receives, tell_when_few_are_left) {
   EXPECT_EQ(srq.limit().value(), 3U);
 
   for (int i = 0; i < 2; ++i) {
-    sender.post(send_wr{.from = {{memory.gather()}}}).value();
+    sender.post(send_wr{.from = memory.gather()}).value();
     wait_for_successes(cq, 2);
   }
   const auto event = events.wait(patience).value();
@@ -112,7 +112,7 @@ TEST_F(shared_receives, outlive_their_handle_while_a_queue_pair_needs_them) {
   srq = {};
   EXPECT_TRUE(qp.srq());
   const auto memory = pd.allocate_local({.bytes = 64}).value();
-  qp.srq().post(recv_wr{.into = {{memory.scatter()}}}).value();
+  qp.srq().post(recv_wr{.into = memory.scatter()}).value();
 }
 
 TEST_F(shared_receives, say_what_is_wrong_with_a_wish) {

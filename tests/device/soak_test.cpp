@@ -66,30 +66,26 @@ class soak : public ::testing::Test {
     fill_pattern(one.sent.bytes(), ~round);
     std::ranges::fill(one.read_back.bytes(), std::byte{});
     const wr_id id{round % window};
-    pair_.b.qp.post(recv_wr{.id = id, .into = {{one.inbox.scatter()}}}).value();
-    pair_.a.qp
-        .post(write_wr{.id = id,
-                       .from = {{one.written.gather(one.written.bytes().first(length / 2)),
-                                 one.written.gather(one.written.bytes().subspan(
-                                     length / 2, length - length / 2))}},
-                       .to = one.remote.remote(),
-                       .flags = {}})
+    pair_.b.qp.post(recv_wr{.id = id, .into = one.inbox.scatter()}).value();
+    const auto written = one.written.bytes().first(length);
+    const std::array halves{one.written.gather(written.first(length / 2)),
+                            one.written.gather(written.subspan(length / 2))};
+    pair_.a.qp.post(write_wr{.id = id, .from = halves, .to = one.remote.remote(), .flags = {}})
         .value();
     pair_.a.qp
         .post(read_wr{.id = id,
                       .from = one.remote.remote(),
-                      .into = {{one.read_back.scatter(one.read_back.bytes().first(length))}}})
+                      .into = one.read_back.scatter(one.read_back.bytes().first(length))})
         .value();
-    pair_.a.qp.post(send_wr{.id = id, .from = {{one.sent.gather(one.sent.bytes().first(length))}}})
+    pair_.a.qp.post(send_wr{.id = id, .from = one.sent.gather(one.sent.bytes().first(length))})
         .value();
     if (atomics_) {
       pair_.a.qp
-          .post(faa_wr{
-              .id = id, .at = counter_.remote(), .add = 3, .into = {{one.old_value.scatter()}}})
+          .post(
+              faa_wr{.id = id, .at = counter_.remote(), .add = 3, .into = one.old_value.scatter()})
           .value();
     } else {
-      pair_.a.qp
-          .post(read_wr{.id = id, .from = counter_.remote(), .into = {{one.old_value.scatter()}}})
+      pair_.a.qp.post(read_wr{.id = id, .from = counter_.remote(), .into = one.old_value.scatter()})
           .value();
     }
   }

@@ -108,7 +108,7 @@ TEST_F(threads, post_on_one_queue_pair_and_poll_one_queue) {
 
   for (std::size_t i = 0; i < total; ++i) ASSERT_EQ(seen[i], 1) << "write " << i;
   const auto inbox = pair.b.local_memory(1);
-  pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
   pair.a.qp.post(send_wr{}).value();
   wait_for_success(pair.b.recv_cq);
   EXPECT_TRUE(same_bytes(to.bytes(), from.bytes()));
@@ -138,8 +138,7 @@ TEST_F(threads, send_and_receive_at_both_ends) {
       const auto inbox = side.local_memory(messages * 8);
       const auto post = [&](std::uint64_t i) {
         side.qp
-            .post(
-                recv_wr{.id = wr_id{i}, .into = {{inbox.scatter(inbox.bytes().subspan(i * 8, 8))}}})
+            .post(recv_wr{.id = wr_id{i}, .into = inbox.scatter(inbox.bytes().subspan(i * 8, 8))})
             .value();
         ++granted;
       };

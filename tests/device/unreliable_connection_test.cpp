@@ -28,8 +28,8 @@ TEST_F(unreliable_connection, a_send_arrives_with_its_bytes_and_immediate_data) 
   const auto to = pair.b.local_memory(9000);
   fill_pattern(from.bytes(), 1);
 
-  pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = {{to.scatter()}}}).value();
-  pair.a.qp.post(send_wr{.id = wr_id{2}, .from = {{from.gather()}}, .imm = 77}).value();
+  pair.b.qp.post(recv_wr{.id = wr_id{1}, .into = to.scatter()}).value();
+  pair.a.qp.post(send_wr{.id = wr_id{2}, .from = from.gather(), .imm = 77}).value();
 
   const auto received = wait_for_success(pair.b.recv_cq);
   EXPECT_EQ(received.id(), wr_id{1});
@@ -46,7 +46,7 @@ TEST_F(unreliable_connection, a_write_lands_in_the_peers_memory) {
   fill_pattern(from.bytes(), 2);
 
   pair.b.qp.post(recv_wr{}).value();
-  pair.a.qp.post(write_wr{.from = {{from.gather()}}, .to = to.remote()}).value();
+  pair.a.qp.post(write_wr{.from = from.gather(), .to = to.remote()}).value();
   pair.a.qp.post(write_wr{.to = to.remote(), .imm = 5}).value();
 
   EXPECT_EQ(wait_for_success(pair.b.recv_cq).imm_data(), 5U);
@@ -60,7 +60,7 @@ TEST_F(unreliable_connection, a_send_without_a_receive_is_lost_without_an_error)
   const auto to = pair.b.local_memory(16);
   fill_pattern(from.bytes(), 3);
 
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
 
   wait_for_success(pair.a.send_cq);
   EXPECT_TRUE(completions_in(pair.b.recv_cq).empty());

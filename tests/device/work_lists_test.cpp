@@ -72,7 +72,7 @@ TEST_F(work_lists, may_mix_operations) {
   list.push(read_wr{.id = wr_id{2}, .from = remote.remote(bytes), .into = read});
   list.push(send_wr{.id = wr_id{3}, .from = sent});
 
-  pair.b.qp.post(recv_wr{.into = {{inbox.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = inbox.scatter()}).value();
   pair.a.qp.post(list).value();
 
   // iWARP may report a SEND before the READ that was posted before it.
@@ -159,8 +159,8 @@ TEST_F(work_lists, the_first_receive_not_posted_is_named) {
 
   ASSERT_FALSE(posted.has_value());
   EXPECT_EQ(posted.error().first_not_posted(), 2U) << posted.error();
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
-  pair.a.qp.post(send_wr{.from = {{from.gather()}}}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
+  pair.a.qp.post(send_wr{.from = from.gather()}).value();
   const auto received = wait_for_successes(pair.b.recv_cq, 2);
   EXPECT_EQ(received[0].id(), wr_id{0});
   EXPECT_EQ(received[1].id(), wr_id{1});
@@ -203,7 +203,7 @@ TEST_F(work_lists, inline_if_fits_is_measured_against_the_limit_given_to_the_lis
   send_list list(slots, pair.a.qp.max_inline());
   list.push(send_wr{.from = element, .flags = send_flag::signaled | send_flag::inline_if_fits});
 
-  pair.b.qp.post(recv_wr{.into = {{to.scatter()}}}).value();
+  pair.b.qp.post(recv_wr{.into = to.scatter()}).value();
   pair.a.qp.post(list).value();
 
   wait_for_success(pair.b.recv_cq);

@@ -116,14 +116,14 @@ TEST_F(two_machines, a_written_megabyte_arrives_and_is_read_back) {
   const unsigned mine = is_a() ? 1 : 2;
   const unsigned theirs = 3 - mine;
   fill(mine);
-  qp.post(write_wr{.from = {{local.gather()}}, .to = peer_memory}).value();
+  qp.post(write_wr{.from = local.gather(), .to = peer_memory}).value();
   const auto written = completion();
   ASSERT_TRUE(written) << written.error();
   line->exchange('w');
   EXPECT_TRUE(holds(shared.bytes(), theirs));
 
   fill(0);
-  qp.post(read_wr{.from = peer_memory, .into = {{local.scatter()}}}).value();
+  qp.post(read_wr{.from = peer_memory, .into = local.scatter()}).value();
   const auto read = completion();
   ASSERT_TRUE(read) << read.error();
   EXPECT_TRUE(holds(local.bytes(), mine));
@@ -131,11 +131,11 @@ TEST_F(two_machines, a_written_megabyte_arrives_and_is_read_back) {
 }
 
 TEST_F(two_machines, a_message_with_immediate_data_arrives) {
-  qp.post(recv_wr{.id = wr_id{1}, .into = {{shared.scatter()}}}).value();
+  qp.post(recv_wr{.id = wr_id{1}, .into = shared.scatter()}).value();
   line->exchange('p');
   fill(7);
   qp.post(
-        send_wr{.id = wr_id{2}, .from = {{local.gather(local.bytes().first(9000))}}, .imm = 0xabcd})
+        send_wr{.id = wr_id{2}, .from = local.gather(local.bytes().first(9000)), .imm = 0xabcd})
       .value();
   for (int i = 0; i < 2; ++i) {
     const auto done = completion();
@@ -151,7 +151,7 @@ TEST_F(two_machines, a_message_with_immediate_data_arrives) {
 TEST_F(two_machines, additions_of_the_other_machine_are_all_counted) {
   constexpr std::uint64_t additions = 50;
   for (std::uint64_t i = 0; i < additions; ++i) {
-    qp.post(faa_wr{.at = peer_memory, .add = 2, .into = {{local.scatter(local.bytes().first(8))}}})
+    qp.post(faa_wr{.at = peer_memory, .add = 2, .into = local.scatter(local.bytes().first(8))})
         .value();
     const auto done = completion();
     ASSERT_TRUE(done) << done.error();
@@ -180,7 +180,7 @@ TEST_F(zz_death_of_a_machine, fails_the_send_with_retry_exceeded_and_flushes_the
   for (const auto deadline = std::chrono::steady_clock::now() + patience;;) {
     qp
         .post(write_wr{
-            .id = wr_id{1}, .from = {{local.gather(local.bytes().first(64))}}, .to = peer_memory})
+            .id = wr_id{1}, .from = local.gather(local.bytes().first(64)), .to = peer_memory})
         .value();
     failure = completion();
     if (!failure) break;
@@ -192,7 +192,7 @@ TEST_F(zz_death_of_a_machine, fails_the_send_with_retry_exceeded_and_flushes_the
 
   int flushed = 0;
   for (unsigned i = 0; i < 8; ++i)
-    qp.post(recv_wr{.id = wr_id(100 + i), .into = {{shared.scatter()}}}).value();
+    qp.post(recv_wr{.id = wr_id(100 + i), .into = shared.scatter()}).value();
   qp.drain([&](const work_completion& left) {
       flushed += left.status() == wc_status::flushed ? 1 : 0;
     }).value();

@@ -17,9 +17,9 @@ std::size_t requests_in_flight(const connection& here, std::size_t message_bytes
 void post(const connection& here, remote_address there, transfer kind, std::span<std::byte> bytes) {
   const auto& memory = here.memory();
   if (kind == transfer::write) {
-    here.qp().post(write_wr{.from = {{memory.gather(bytes)}}, .to = there}).value();
+    here.qp().post(write_wr{.from = memory.gather(bytes), .to = there}).value();
   } else {
-    here.qp().post(read_wr{.from = there, .into = {{memory.scatter(bytes)}}}).value();
+    here.qp().post(read_wr{.from = there, .into = memory.scatter(bytes)}).value();
   }
 }
 

@@ -42,12 +42,12 @@ void connection::connect(const qp_endpoint& peer) {
 }
 
 void connection::expect_message() const {
-  qp_.post(recv_wr{.id = receive_id, .into = {{incoming_.scatter()}}}).value();
+  qp_.post(recv_wr{.id = receive_id, .into = incoming_.scatter()}).value();
 }
 
 void connection::send_message(std::uint64_t message) const {
   std::memcpy(outgoing_.data(), &message, sizeof message);
-  qp_.post(send_wr{.id = send_id, .from = {{outgoing_.gather()}}}).value();
+  qp_.post(send_wr{.id = send_id, .from = outgoing_.gather()}).value();
 }
 
 std::uint64_t connection::message() const {

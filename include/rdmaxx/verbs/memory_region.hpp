@@ -5,7 +5,7 @@
 //   std::vector<std::byte> buffer(4096);
 //   auto mr = pd.register_local(buffer).value();               // only the local device
 //   auto shared = pd.register_shared(unsafe, buffer, access::remote_read).value();   // peers, too
-//   qp.post(send_wr{.from = {{mr.gather(std::span(buffer).first(64))}}}).value();
+//   qp.post(send_wr{.from = mr.gather(std::span(buffer).first(64))}).value();
 //
 // gather() and scatter() check that the bytes lie inside the region and fit the 32 bits of an
 // element; like std::vector::at they throw exception{misuse}. The try_ forms return a result, the

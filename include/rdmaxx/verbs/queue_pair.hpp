@@ -5,8 +5,8 @@
 //   auto qp = pd.create_qp({.type = qp_type::rc, .send_cq = cq, .recv_cq = cq}).value();
 //   exchange qp.endpoint() with the peer, then
 //   qp.connect(peer, {}).value();                                   // RESET → INIT → RTR → RTS
-//   qp.post(recv_wr{.id = wr_id{1}, .into = {{mr.scatter()}}}).value();
-//   qp.post(send_wr{.id = wr_id{2}, .from = {{mr.gather()}}}).value();
+//   qp.post(recv_wr{.id = wr_id{1}, .into = mr.scatter()}).value();
+//   qp.post(send_wr{.id = wr_id{2}, .from = mr.gather()}).value();
 //
 // Lifetime: move-only; keeps its domain and completion queues alive. Destroying it with work in
 // flight is safe for memory (the device stops before the destructor returns) but may discard
@@ -139,8 +139,9 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] result<void> post(const Request& request) const {
     // Not zeroed: only what the operation reads is filled in.
     ibv_send_wr native_request;
+    ibv_sge place;
     native_request.next = nullptr;
-    detail::fill(native_request, request, max_inline_);
+    detail::fill(native_request, place, request, max_inline_);
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(native(), &native_request, &refused);
     if (rc == 0) [[likely]]
@@ -150,8 +151,9 @@ class queue_pair : public unique_handle<ibv_qp> {
 
   [[nodiscard]] result<void> post(const recv_wr& request) const {
     ibv_recv_wr native_request;
+    ibv_sge place;
     native_request.next = nullptr;
-    detail::fill(native_request, request);
+    detail::fill(native_request, place, request);
     ibv_recv_wr* refused = nullptr;
     const int rc = ibv_post_recv(native(), &native_request, &refused);
     if (rc == 0) [[likely]]
@@ -170,7 +172,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     // siw names the request that it refused, and then returns the success of those before it.
     if (rc == 0 && refused == nullptr) [[likely]]
       return {};
-    return post_failed(rc, list.first(), refused);
+    return post_failed(rc, list, refused);
   }
 
   [[nodiscard]] result<void> post(const recv_list& list) const {
@@ -181,7 +183,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     list.unchain();
     if (rc == 0) [[likely]]
       return {};
-    return post_failed(rc, list.first(), refused);
+    return post_failed(rc, list, refused);
   }
 
   // ── end ──
@@ -205,9 +207,9 @@ class queue_pair : public unique_handle<ibv_qp> {
                                              std::optional<std::size_t> position = {}) const;
   [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr& request,
                                              std::optional<std::size_t> position = {}) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_send_wr* list,
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const send_list& list,
                                              const ibv_send_wr* refused) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr* list,
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const recv_list& list,
                                              const ibv_recv_wr* refused) const;
 
   std::uint32_t max_inline_ = 0;

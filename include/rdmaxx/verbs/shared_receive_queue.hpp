@@ -4,7 +4,7 @@
 //
 //   auto srq = pd.create_srq({.capacity = 256}).value();
 //   auto qp = pd.create_qp({.send_cq = cq, .recv_cq = cq, .srq = srq}).value();
-//   srq.post(recv_wr{.id = wr_id{1}, .into = {{mr.scatter(buffer)}}}).value();
+//   srq.post(recv_wr{.id = wr_id{1}, .into = mr.scatter(buffer)}).value();
 //   srq.set_limit(32).value();      // one event srq_limit_reached when fewer are left
 //
 // A completion tells which queue pair has used the receive.

@@ -4,12 +4,14 @@
 //
 //   std::array<send_slot, 16> slots;             // yours: on the stack, in a vector, wherever
 //   send_list list(slots);
-//   for (…) list.push(write_wr{…, .from = std::span(&elements[i], 1)});   // living until post()
+//   for (…) list.push(write_wr{…, .from = mr.gather(block(i))});
 //   qp.post(list).value();                       // all, or the error tells the first that was not
 //   list.clear();
 //
-// A slot is a C work request and nothing else; a list links them as they are pushed. push() on a
-// full list throws exception{misuse} like std::vector::at; push_unchecked() trusts the caller.
+// A slot is a C work request with room for one element; a list links them as they are pushed. A
+// request with several elements refers to the caller's array, which lives until the list has been
+// posted for the last time. push() on a full list throws exception{misuse} like std::vector::at;
+// push_unchecked() trusts the caller.
 //
 // A list that was posted may be posted again, unchanged or with more requests. One thread at a
 // time.
@@ -28,15 +30,17 @@ namespace rdmaxx::inline v0 {
 
 /// Room for one request. Only a list can write or read it.
 template <class Native>
-class work_slot : private Native {
+class work_slot {
  private:
   template <class>
   friend class work_list;
+
+  Native request_;
+  ibv_sge element_;  ///< of a request with one, which is kept here until it is posted
 };
 using send_slot = work_slot<ibv_send_wr>;
 using recv_slot = work_slot<ibv_recv_wr>;
 
-static_assert(sizeof(send_slot) == sizeof(ibv_send_wr) && sizeof(recv_slot) == sizeof(ibv_recv_wr));
 static_assert(std::is_trivial_v<send_slot> && std::is_standard_layout_v<send_slot>);
 static_assert(std::is_trivial_v<recv_slot> && std::is_standard_layout_v<recv_slot>);
 
@@ -67,14 +71,16 @@ class work_list {
   void push_unchecked(const recv_wr& request) noexcept
     requires std::same_as<Native, ibv_recv_wr>
   {
-    detail::fill(link(), request);
+    slot& taken = link();
+    detail::fill(taken.request_, taken.element_, request);
   }
 
   template <send_operation Request>
   void push_unchecked(const Request& request) noexcept
     requires std::same_as<Native, ibv_send_wr>
   {
-    detail::fill(link(), request, max_inline_);
+    slot& taken = link();
+    detail::fill(taken.request_, taken.element_, request, max_inline_);
   }
 
   void clear() noexcept { next_ = first_; }
@@ -93,19 +99,25 @@ class work_list {
 
   /// Takes the next slot. Each points to its neighbour, so that only the last needs mending before
   /// posting.
-  Native& link() noexcept {
-    Native& taken = *next_++;
-    taken.next = static_cast<Native*>(next_);
+  slot& link() noexcept {
+    slot& taken = *next_++;
+    taken.request_.next = behind();
     return taken;
   }
-  [[nodiscard]] Native* first() const noexcept { return first_; }
+  /// Where the next request will be: it is the first member of its slot, which need not exist.
+  [[nodiscard]] Native* behind() const noexcept { return reinterpret_cast<Native*>(next_); }
+  [[nodiscard]] Native* first() const noexcept { return &first_->request_; }
   /// The C list; the caller made sure that the list is not empty.
   [[nodiscard]] Native* chain() const noexcept {
-    static_cast<Native&>(next_[-1]).next = nullptr;
-    return first_;
+    next_[-1].request_.next = nullptr;
+    return first();
   }
   /// After posting: a request that is pushed now follows the last one again.
-  void unchain() const noexcept { static_cast<Native&>(next_[-1]).next = next_; }
+  void unchain() const noexcept { next_[-1].request_.next = behind(); }
+  /// Of a request that a driver has refused.
+  [[nodiscard]] std::size_t position_of(const Native* request) const noexcept {
+    return static_cast<std::size_t>(reinterpret_cast<const slot*>(request) - first_);
+  }
 
   slot* first_;
   slot* next_;

@@ -2,21 +2,20 @@
 
 // work requests: what a queue pair is asked to do, one type per operation.
 //
-//   qp.post(send_wr{.id = wr_id{1}, .from = {{mr.gather(buffer)}}}).value();
-//   qp.post(read_wr{.id = wr_id{2}, .from = remote, .into = {{mr.scatter(buffer)}}}).value();
+//   qp.post(send_wr{.id = wr_id{1}, .from = mr.gather(buffer)}).value();
+//   qp.post(read_wr{.id = wr_id{2}, .from = remote, .into = mr.scatter(buffer)}).value();
 //
 // Sends and writes take gathers, reads, atomics and receives take scatters, so a const buffer
-// cannot be the target of a read. The lists are spans: they may be arrays of yours, or the braces
-// above. The temporary behind the braces lives until the end of the full expression, so a request
-// with a braced list is written inside the call to post(); a named request with one would dangle.
+// cannot be the target of a read. One element is held by value; several are an array, vector or
+// span of yours, with a name, that lives until the request has been posted (element_list.hpp).
 //
-// Requests are descriptions. They are translated into C work requests on the stack of post(), which
-// the compiler folds away; the scatter and gather lists themselves are not copied.
+// Requests are descriptions, and may be named, stored and copied. They are translated into C work
+// requests on the stack of post(), which the compiler folds away; arrays of elements are not
+// copied.
 
 #include <concepts>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,8 +25,8 @@
 #include <rdmaxx/core/flags.hpp>
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
+#include <rdmaxx/verbs/element_list.hpp>
 #include <rdmaxx/verbs/remote_address.hpp>
-#include <rdmaxx/verbs/scatter_gather.hpp>
 
 namespace rdmaxx::inline v0 {
 
@@ -48,7 +47,7 @@ using send_flags = flags<send_flag>;
 /// SEND, with immediate data if `imm` is set (host byte order). RC and UC.
 struct send_wr {
   wr_id id{};
-  std::span<const gather_element> from{};
+  gather_list from{};
   std::optional<std::uint32_t> imm{};
   send_flags flags = send_flag::signaled;
 };
@@ -56,7 +55,7 @@ struct send_wr {
 /// SEND to one datagram receiver. UD.
 struct ud_send_wr {
   wr_id id{};
-  std::span<const gather_element> from{};
+  gather_list from{};
   const address_handle& to;
   qpn remote_queue_pair{};
   qkey remote_key{};
@@ -67,7 +66,7 @@ struct ud_send_wr {
 /// RDMA WRITE; with `imm` set it also consumes a receive of the peer. RC and UC.
 struct write_wr {
   wr_id id{};
-  std::span<const gather_element> from{};
+  gather_list from{};
   remote_address to{};
   std::optional<std::uint32_t> imm{};
   send_flags flags = send_flag::signaled;
@@ -77,7 +76,7 @@ struct write_wr {
 struct read_wr {
   wr_id id{};
   remote_address from{};
-  std::span<const scatter_element> into{};
+  scatter_list into{};
   send_flags flags = send_flag::signaled;
 };
 
@@ -87,7 +86,7 @@ struct cas_wr {
   remote_address at{};
   std::uint64_t expected = 0;
   std::uint64_t desired = 0;
-  std::span<const scatter_element> into{};
+  scatter_list into{};
   send_flags flags = send_flag::signaled;
 };
 
@@ -96,14 +95,14 @@ struct faa_wr {
   wr_id id{};
   remote_address at{};
   std::uint64_t add = 0;
-  std::span<const scatter_element> into{};
+  scatter_list into{};
   send_flags flags = send_flag::signaled;
 };
 
 /// A place for one incoming message. UD messages are preceded by 40 bytes of GRH.
 struct recv_wr {
   wr_id id{};
-  std::span<const scatter_element> into{};
+  scatter_list into{};
 };
 
 [[nodiscard]] std::string describe(const send_wr& request);
@@ -123,30 +122,31 @@ concept send_operation =
 namespace detail {
 
 /// send_flags as the C API wants them; inline_if_fits is resolved against the queue pair's limit.
-template <class Element>
-[[nodiscard]] inline unsigned native_flags(send_flags wanted, std::span<const Element> list,
+[[nodiscard]] inline unsigned native_flags(send_flags wanted, const gather_list& list,
                                            std::uint32_t max_inline) noexcept {
   unsigned bits = wanted.bits();
   if (wanted.has(send_flag::inline_if_fits)) {
     bits -= static_cast<unsigned>(send_flag::inline_if_fits);
-    std::uint64_t total = 0;
-    for (const auto& element : list) total += element.size();
-    if (total <= max_inline) bits |= IBV_SEND_INLINE;
+    if (list.bytes() <= max_inline) bits |= IBV_SEND_INLINE;
   }
   return bits;
 }
 
-template <class Element>
-inline void fill_common(ibv_send_wr& out, wr_id id, std::span<const Element> list) noexcept {
+// `place` receives the element of a list that holds one by value.
+
+template <class Native, class Element>
+inline void fill_common(Native& out, ibv_sge& place, wr_id id,
+                        const element_list<Element>& list) noexcept {
   out.wr_id = id.value();
-  out.sg_list = native_list(list);
+  out.sg_list = list.native(place);
   out.num_sge = static_cast<int>(list.size());
 }
 
 template <class Request>
-inline void fill_outgoing(ibv_send_wr& out, const Request& request, ibv_wr_opcode plain,
-                          ibv_wr_opcode with_imm, std::uint32_t max_inline) noexcept {
-  fill_common(out, request.id, request.from);
+inline void fill_outgoing(ibv_send_wr& out, ibv_sge& place, const Request& request,
+                          ibv_wr_opcode plain, ibv_wr_opcode with_imm,
+                          std::uint32_t max_inline) noexcept {
+  fill_common(out, place, request.id, request.from);
   out.opcode = plain;
   if (request.imm) {
     out.opcode = with_imm;
@@ -155,31 +155,34 @@ inline void fill_outgoing(ibv_send_wr& out, const Request& request, ibv_wr_opcod
   out.send_flags = native_flags(request.flags, request.from, max_inline);
 }
 
-inline void fill(ibv_send_wr& out, const send_wr& request, std::uint32_t max_inline) noexcept {
-  fill_outgoing(out, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
+inline void fill(ibv_send_wr& out, ibv_sge& place, const send_wr& request,
+                 std::uint32_t max_inline) noexcept {
+  fill_outgoing(out, place, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
 }
 
-inline void fill(ibv_send_wr& out, const ud_send_wr& request, std::uint32_t max_inline) noexcept {
-  fill_outgoing(out, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
+inline void fill(ibv_send_wr& out, ibv_sge& place, const ud_send_wr& request,
+                 std::uint32_t max_inline) noexcept {
+  fill_outgoing(out, place, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
   out.wr.ud = {.ah = request.to.native(),
                .remote_qpn = request.remote_queue_pair.value(),
                .remote_qkey = request.remote_key.value()};
 }
 
-inline void fill(ibv_send_wr& out, const write_wr& request, std::uint32_t max_inline) noexcept {
-  fill_outgoing(out, request, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, max_inline);
+inline void fill(ibv_send_wr& out, ibv_sge& place, const write_wr& request,
+                 std::uint32_t max_inline) noexcept {
+  fill_outgoing(out, place, request, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, max_inline);
   out.wr.rdma = {.remote_addr = request.to.address, .rkey = request.to.key.value()};
 }
 
-inline void fill(ibv_send_wr& out, const read_wr& request, std::uint32_t) noexcept {
-  fill_common(out, request.id, request.into);
+inline void fill(ibv_send_wr& out, ibv_sge& place, const read_wr& request, std::uint32_t) noexcept {
+  fill_common(out, place, request.id, request.into);
   out.opcode = IBV_WR_RDMA_READ;
   out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
   out.wr.rdma = {.remote_addr = request.from.address, .rkey = request.from.key.value()};
 }
 
-inline void fill(ibv_send_wr& out, const cas_wr& request, std::uint32_t) noexcept {
-  fill_common(out, request.id, request.into);
+inline void fill(ibv_send_wr& out, ibv_sge& place, const cas_wr& request, std::uint32_t) noexcept {
+  fill_common(out, place, request.id, request.into);
   out.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
   out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
   out.wr.atomic = {.remote_addr = request.at.address,
@@ -188,8 +191,8 @@ inline void fill(ibv_send_wr& out, const cas_wr& request, std::uint32_t) noexcep
                    .rkey = request.at.key.value()};
 }
 
-inline void fill(ibv_send_wr& out, const faa_wr& request, std::uint32_t) noexcept {
-  fill_common(out, request.id, request.into);
+inline void fill(ibv_send_wr& out, ibv_sge& place, const faa_wr& request, std::uint32_t) noexcept {
+  fill_common(out, place, request.id, request.into);
   out.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
   out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
   out.wr.atomic = {.remote_addr = request.at.address,
@@ -198,10 +201,8 @@ inline void fill(ibv_send_wr& out, const faa_wr& request, std::uint32_t) noexcep
                    .rkey = request.at.key.value()};
 }
 
-inline void fill(ibv_recv_wr& out, const recv_wr& request) noexcept {
-  out.wr_id = request.id.value();
-  out.sg_list = native_list(request.into);
-  out.num_sge = static_cast<int>(request.into.size());
+inline void fill(ibv_recv_wr& out, ibv_sge& place, const recv_wr& request) noexcept {
+  fill_common(out, place, request.id, request.into);
 }
 
 }  // namespace detail

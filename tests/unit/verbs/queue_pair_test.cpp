@@ -51,7 +51,7 @@ class queue_pair_test : public testing::Test {
 // ───────────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(queue_pair_test, posts_exactly_the_request_it_is_given) {
-  ASSERT_TRUE(qp.post(send_wr{.id = wr_id(1), .from = {{region.gather()}}, .imm = 5}));
+  ASSERT_TRUE(qp.post(send_wr{.id = wr_id(1), .from = region.gather(), .imm = 5}));
 
   ASSERT_EQ(device.sends.size(), 1U);
   const auto& [request, elements] = device.sends[0];
@@ -65,7 +65,7 @@ TEST_F(queue_pair_test, posts_exactly_the_request_it_is_given) {
 }
 
 TEST_F(queue_pair_test, posts_receives_to_the_other_queue) {
-  ASSERT_TRUE(qp.post(recv_wr{.id = wr_id(2), .into = {{region.scatter()}}}));
+  ASSERT_TRUE(qp.post(recv_wr{.id = wr_id(2), .into = region.scatter()}));
 
   ASSERT_EQ(device.recvs.size(), 1U);
   EXPECT_EQ(device.recvs[0].request.wr_id, 2U);
@@ -76,7 +76,7 @@ TEST_F(queue_pair_test, posts_receives_to_the_other_queue) {
 
 TEST_F(queue_pair_test, uses_its_own_inline_limit) {
   const auto post = [&](std::size_t bytes) {
-    EXPECT_TRUE(qp.post(send_wr{.from = {{region.gather(std::span(buffer).first(bytes))}},
+    EXPECT_TRUE(qp.post(send_wr{.from = region.gather(std::span(buffer).first(bytes)),
                                 .flags = send_flag::inline_if_fits}));
     return device.sends.back().request.send_flags;
   };
@@ -137,8 +137,7 @@ TEST_F(queue_pair_test, too_many_inline_bytes_are_counted_for_the_caller) {
   device.accepts = 0;
   device.refusal = ENOMEM;
 
-  const auto failed =
-      qp.post(send_wr{.from = {{region.gather()}}, .flags = send_flag::inline_data});
+  const auto failed = qp.post(send_wr{.from = region.gather(), .flags = send_flag::inline_data});
 
   EXPECT_EQ(failed.error().category(), error_category::misuse);
   EXPECT_THAT(failed.error().problem(),

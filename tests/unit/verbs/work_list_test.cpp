@@ -17,7 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-static_assert(sizeof(send_slot) == sizeof(ibv_send_wr) && sizeof(recv_slot) == sizeof(ibv_recv_wr));
+static_assert(sizeof(send_slot) == sizeof(ibv_send_wr) + sizeof(ibv_sge) &&
+              sizeof(recv_slot) == sizeof(ibv_recv_wr) + sizeof(ibv_sge));
 static_assert(std::is_trivial_v<send_slot> && std::is_trivial_v<recv_slot>);
 
 namespace {
@@ -36,6 +37,7 @@ class work_list_test : public testing::Test {
   fake_qp& device = fake_device::of(qp);
   std::array<std::byte, 16> bytes{};
   std::array<gather_element, 1> list_of_one{gather_element::unregistered(bytes)};
+  memory_region region = setup.pd.register_local(bytes).value();
   std::array<send_slot, 4> slots{};
   std::array<recv_slot, 4> recv_slots{};
 };
@@ -104,6 +106,26 @@ TEST_F(work_list_test, requests_of_all_kinds_are_posted_in_order) {
   EXPECT_EQ(device.sends[0].elements.at(0).addr, reinterpret_cast<std::uintptr_t>(bytes.data()));
   EXPECT_EQ(device.sends[1].request.opcode, IBV_WR_ATOMIC_FETCH_AND_ADD);
   EXPECT_EQ(device.sends[2].request.opcode, IBV_WR_SEND_WITH_IMM);
+}
+
+TEST_F(work_list_test, a_request_with_one_element_needs_nothing_that_lives_until_it_is_posted) {
+  send_list list(slots);
+  recv_list receives(recv_slots);
+  for (unsigned i = 0; i < 4; ++i) {
+    list.push(send_wr{.from = gather_element::unregistered(std::span(bytes).subspan(i, i + 1))});
+    receives.push(recv_wr{.into = region.scatter(std::span(bytes).subspan(i, i + 1))});
+  }
+
+  ASSERT_TRUE(qp.post(list));
+  ASSERT_TRUE(qp.post(receives));
+
+  for (unsigned i = 0; i < 4; ++i) {
+    for (const ibv_sge& element :
+         {device.sends[i].elements.at(0), device.recvs[i].elements.at(0)}) {
+      EXPECT_EQ(element.addr, reinterpret_cast<std::uintptr_t>(&bytes[i]));
+      EXPECT_EQ(element.length, i + 1);
+    }
+  }
 }
 
 TEST_F(work_list_test, a_list_may_be_posted_again_unchanged) {

@@ -27,7 +27,8 @@ Native rubbish() {
 template <class Request>
 ibv_send_wr filled(const Request& request, std::uint32_t max_inline = 0) {
   auto native = rubbish<ibv_send_wr>();
-  detail::fill(native, request, max_inline);
+  ibv_sge place;
+  detail::fill(native, place, request, max_inline);
   return native;
 }
 
@@ -131,7 +132,8 @@ TEST_F(work_request_test, a_datagram_names_its_receiver) {
 TEST_F(work_request_test, a_receive_is_id_and_list) {
   auto native = rubbish<ibv_recv_wr>();
 
-  detail::fill(native, recv_wr{.id = wr_id(4), .into = scatters});
+  ibv_sge place;
+  detail::fill(native, place, recv_wr{.id = wr_id(4), .into = scatters});
 
   EXPECT_EQ(native.wr_id, 4U);
   EXPECT_EQ(static_cast<void*>(native.sg_list), scatters.data());
