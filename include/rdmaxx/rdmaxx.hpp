@@ -2,27 +2,27 @@
 
 // Everything of rdmaxx that needs no optional dependency.
 
+#include <rdmaxx/core/language.hpp>
+
+// One message is enough: what follows would not compile before C++23.
+#if __cplusplus >= RDMAXX_NEEDS_CPLUSPLUS
+
 #include <rdmaxx/core/check.hpp>
 #include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/deadline.hpp>
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/core/flags.hpp>
 #include <rdmaxx/core/format.hpp>
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/core/log.hpp>
+#include <rdmaxx/core/precondition.hpp>
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/core/strong_integer.hpp>
 #include <rdmaxx/core/text.hpp>
 #include <rdmaxx/core/unsafe.hpp>
 #include <rdmaxx/core/version.hpp>
-#include <rdmaxx/stream/frame.hpp>
-#include <rdmaxx/stream/greeting.hpp>
-#include <rdmaxx/stream/iostream.hpp>
-#include <rdmaxx/stream/listener.hpp>
-#include <rdmaxx/stream/protocol_engine.hpp>
-#include <rdmaxx/stream/stream.hpp>
-#include <rdmaxx/stream/stream_options.hpp>
 #include <rdmaxx/verbs/access.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/async_event.hpp>
@@ -47,8 +47,8 @@
 #include <rdmaxx/verbs/work_list.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
-// The connection manager, where its C library is installed; a program that uses it links
-// rdmaxx::cm.
+// The connection manager and streams, where librdmacm is installed; a program that uses them links
+// rdmaxx::cm or rdmaxx::stream.
 #if __has_include(<rdma/rdma_cma.h>)
 #include <rdmaxx/cm/cm_event.hpp>
 #include <rdmaxx/cm/cm_id.hpp>
@@ -63,4 +63,13 @@
 #include <rdmaxx/cm/port_space.hpp>
 #include <rdmaxx/cm/reject_reason.hpp>
 #include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/stream/frame.hpp>
+#include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/iostream.hpp>
+#include <rdmaxx/stream/listener.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/stream.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
 #endif
+
+#endif  // C++23

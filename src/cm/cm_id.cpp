@@ -14,6 +14,7 @@
 #include "cm/cm_id_block.hpp"
 #include "cm/device_context.hpp"
 #include "cm/event_channel_block.hpp"
+#include "cm/no_port.hpp"
 #include "verbs/qp_block.hpp"
 #include "verbs/qp_creation.hpp"
 
@@ -31,16 +32,20 @@ int milliseconds_of(std::chrono::milliseconds timeout) noexcept {
       timeout.count(), 0, std::numeric_limits<int>::max()));
 }
 
-std::string address_hint(int errno_value) {
+std::string address_hint(int errno_value, const socket_address& address) {
   switch (errno_value) {
     case EADDRINUSE:
-      return "another program listens there, or has just ended: take another port, or "
-             "reuse_address";
+      return fmt::format(
+          "{}another program uses port {}{}: take another port, end that program, "
+          "or set reuse_address if it has just ended",
+          address.is_any() ? "the wildcard stands for every address of this host: " : "",
+          address.port(), address.is_any() ? " on one of them" : " there");
     case EADDRNOTAVAIL:
-      return "this host does not have that address";
+      return "this host does not have that address" + detail::bracket_hint(address);
     case ENODEV:
     case ENOENT:
-      return "no RDMA device of this host has, or leads to, that address";
+      return "no RDMA device of this host has, or leads to, that address" +
+             detail::bracket_hint(address);
     default:
       return {};
   }
@@ -49,7 +54,7 @@ std::string address_hint(int errno_value) {
 result<void> checked(int rc, std::string_view call, const socket_address& address) {
   if (rc == 0) return {};
   const int errno_value = errno_of(rc);
-  return errno_error(call, errno_value, describe(address), address_hint(errno_value));
+  return errno_error(call, errno_value, describe(address), address_hint(errno_value, address));
 }
 
 template <class Value>
@@ -59,17 +64,31 @@ result<void> set_option(rdma_cm_id* id, int option, Value value, std::string_vie
   return errno_error("rdma_set_option", errno_of(rc), std::string(name));
 }
 
+/// What the messages of the InfiniBand connection manager have room for (IBA 12.6, 12.11), less the
+/// 36 bytes of rdma_cm's own header in requests. iWARP has room for more.
+std::size_t private_data_limit(std::string_view call, port_space space) noexcept {
+  const bool datagrams = is_datagram(space);
+  if (call == "rdma_connect") return datagrams ? 180 : 56;
+  if (call == "rdma_accept") return datagrams ? 136 : 196;
+  return datagrams ? 136 : 148;
+}
+
 /// The bytes of a refused call explain most refusals.
-result<void> checked(int rc, std::string_view call, const connection_parameters& parameters) {
+result<void> checked(int rc, std::string_view call, port_space space,
+                     const connection_parameters& parameters) {
   if (rc == 0) return {};
   const int errno_value = errno_of(rc);
-  std::string hint;
-  if (errno_value == EINVAL) {
-    hint =
-        "is the private data too long (a request carries 56 bytes), more reads asked for than the "
-        "device can, or the identifier not in the state for this call?";
+  if (errno_value != EINVAL) return errno_error(call, errno_value, describe(parameters));
+  const auto limit = private_data_limit(call, space);
+  if (parameters.private_data.size() > limit) {
+    return misuse_error(call,
+                        fmt::format("{} bytes of private data, and this message carries at most {}",
+                                    parameters.private_data.size(), limit),
+                        "send what does not fit over the connection, once it is up");
   }
-  return errno_error(call, errno_value, describe(parameters), hint);
+  return errno_error(call, errno_value, describe(parameters),
+                     "are more reads asked for than the device can, or is the identifier not in "
+                     "the state for this call?");
 }
 
 result<completion_queue> cq_or_new(const completion_queue& given, const context& ctx,
@@ -95,11 +114,11 @@ error events_unacknowledged(std::string_view operation, unsigned count) {
 const event_channel& cm_id::channel() const noexcept { return detail::block_of(*this).channel; }
 
 result<rdmaxx::context> cm_id::context() const {
-  if (native()->verbs == nullptr) {
+  if (live()->verbs == nullptr) {
     return misuse_error("cm_id::context", "the identifier has no device yet",
                         "bind it to an address of a device, or resolve one; wildcards have none");
   }
-  return detail::device_context(native()->verbs);
+  return detail::device_context(live()->verbs);
 }
 
 const queue_pair& cm_id::qp() const noexcept { return detail::block_of(*this).qp; }
@@ -107,11 +126,11 @@ const queue_pair& cm_id::qp() const noexcept { return detail::block_of(*this).qp
 const protection_domain& cm_id::pd() const noexcept { return detail::block_of(*this).pd; }
 
 socket_address cm_id::local_address() const noexcept {
-  return socket_address(*rdma_get_local_addr(native()));
+  return socket_address(*rdma_get_local_addr(live()));
 }
 
 socket_address cm_id::peer_address() const noexcept {
-  return socket_address(*rdma_get_peer_addr(native()));
+  return socket_address(*rdma_get_peer_addr(live()));
 }
 
 result<void> cm_id::set(const cm_id_options& options) const {
@@ -123,24 +142,24 @@ result<void> cm_id::set(const cm_id_options& options) const {
 }
 
 result<void> cm_id::set_type_of_service(std::uint8_t type) const {
-  return set_option(native(), RDMA_OPTION_ID_TOS, type, "type_of_service");
+  return set_option(live(), RDMA_OPTION_ID_TOS, type, "type_of_service");
 }
 
 result<void> cm_id::set_reuse_address(bool reuse) const {
-  return set_option(native(), RDMA_OPTION_ID_REUSEADDR, reuse ? 1 : 0, "reuse_address");
+  return set_option(live(), RDMA_OPTION_ID_REUSEADDR, reuse ? 1 : 0, "reuse_address");
 }
 
 result<void> cm_id::set_ipv6_only(bool only) const {
-  return set_option(native(), RDMA_OPTION_ID_AFONLY, only ? 1 : 0, "ipv6_only");
+  return set_option(live(), RDMA_OPTION_ID_AFONLY, only ? 1 : 0, "ipv6_only");
 }
 
 result<void> cm_id::set_ack_timeout(std::uint8_t exponent) const {
-  return set_option(native(), RDMA_OPTION_ID_ACK_TIMEOUT, exponent, "ack_timeout");
+  return set_option(live(), RDMA_OPTION_ID_ACK_TIMEOUT, exponent, "ack_timeout");
 }
 
 result<void> cm_id::bind(const socket_address& local) const {
   if (!local) return misuse_error("bind", "no address was given");
-  return checked(rdma_bind_addr(native(), mutable_address(local)), "rdma_bind_addr", local);
+  return checked(rdma_bind_addr(live(), mutable_address(local)), "rdma_bind_addr", local);
 }
 
 result<void> cm_id::resolve_addr(const socket_address& peer,
@@ -151,18 +170,18 @@ result<void> cm_id::resolve_addr(const socket_address& peer,
 result<void> cm_id::resolve_addr(const socket_address& source, const socket_address& peer,
                                  std::chrono::milliseconds timeout) const {
   if (!peer) return misuse_error("resolve_addr", "no address was given");
-  return checked(rdma_resolve_addr(native(), mutable_address(source), mutable_address(peer),
+  return checked(rdma_resolve_addr(live(), mutable_address(source), mutable_address(peer),
                                    milliseconds_of(timeout)),
                  "rdma_resolve_addr", peer);
 }
 
 result<void> cm_id::resolve_route(std::chrono::milliseconds timeout) const {
-  return check(rdma_resolve_route(native(), milliseconds_of(timeout)), "rdma_resolve_route");
+  return check(rdma_resolve_route(live(), milliseconds_of(timeout)), "rdma_resolve_route");
 }
 
 result<void> cm_id::create_qp(const cm_qp_config& config) const {
   auto& block = detail::block_of(*this);
-  if (native()->qp != nullptr)
+  if (live()->qp != nullptr)
     return misuse_error("create_qp", "the identifier has a queue pair already");
   RDMAXX_TRY(const auto ctx, context());
   if (config.pd && config.pd.context() != ctx) {
@@ -182,9 +201,8 @@ result<void> cm_id::create_qp(const cm_qp_config& config) const {
                             .srq = config.srq},
                            {.call = "rdma_create_qp",
                             .make = [&](ibv_qp_init_attr& wishes) -> ibv_qp* {
-                              if (rdma_create_qp(native(), pd.native(), &wishes) != 0)
-                                return nullptr;
-                              return native()->qp;
+                              if (rdma_create_qp(live(), pd.native(), &wishes) != 0) return nullptr;
+                              return live()->qp;
                             },
                             .end = {.destroy = [&block] { return block.destroy_queue_pair(); }}}));
   block.pd = pd;
@@ -203,28 +221,26 @@ queue_pair cm_id::take_qp() const {
 
 result<void> cm_id::connect(const connection_parameters& parameters) const {
   RDMAXX_TRY(auto wanted, parameters.native());
-  return checked(rdma_connect(native(), &wanted), "rdma_connect", parameters);
+  return checked(rdma_connect(live(), &wanted), "rdma_connect", space(), parameters);
 }
 
 result<void> cm_id::listen(int backlog) const {
-  return checked(rdma_listen(native(), backlog), "rdma_listen", local_address());
+  return checked(rdma_listen(live(), backlog), "rdma_listen", local_address());
 }
 
 result<void> cm_id::accept(const connection_parameters& parameters) const {
   RDMAXX_TRY(auto wanted, parameters.native());
-  return checked(rdma_accept(native(), &wanted), "rdma_accept", parameters);
+  return checked(rdma_accept(live(), &wanted), "rdma_accept", space(), parameters);
 }
 
 result<void> cm_id::reject(std::span<const std::byte> private_data) const {
   const connection_parameters parameters{.private_data = private_data};
   RDMAXX_TRY(const auto checked_size, parameters.native());
-  return checked(rdma_reject(native(), checked_size.private_data, checked_size.private_data_len),
-                 "rdma_reject", parameters);
+  return checked(rdma_reject(live(), checked_size.private_data, checked_size.private_data_len),
+                 "rdma_reject", space(), parameters);
 }
 
-result<void> cm_id::disconnect() const {
-  return check(rdma_disconnect(native()), "rdma_disconnect");
-}
+result<void> cm_id::disconnect() const { return check(rdma_disconnect(live()), "rdma_disconnect"); }
 
 result<void> cm_id::migrate(const event_channel& channel) const {
   if (!channel) return misuse_error("migrate", "the channel is empty");
@@ -237,9 +253,9 @@ result<void> cm_id::migrate(const event_channel& channel) const {
   // rdma_migrate_id would wait for them, and they may be this very thread's.
   if (const auto count = block.unacknowledged.load())
     return events_unacknowledged("migrate", count);
-  RDMAXX_TRY(check(rdma_migrate_id(native(), channel.native()), "rdma_migrate_id"));
-  from.ids.remove(native(), block);
-  to.ids.add(native(), block);
+  RDMAXX_TRY(check(rdma_migrate_id(live(), channel.native()), "rdma_migrate_id"));
+  from.ids.remove(live(), block);
+  to.ids.add(live(), block);
   block.channel = channel;
   return {};
 }
@@ -254,7 +270,7 @@ result<void> cm_id::join_multicast(const socket_address& group, multicast_member
   auto& groups = detail::block_of(*this).groups;
   groups.reserve(groups.size() + 1);
   RDMAXX_TRY(
-      checked(rdma_join_multicast_ex(native(), &wanted, nullptr), "rdma_join_multicast_ex", group));
+      checked(rdma_join_multicast_ex(live(), &wanted, nullptr), "rdma_join_multicast_ex", group));
   groups.push_back(group);
   return {};
 }
@@ -268,8 +284,8 @@ result<void> cm_id::leave_multicast(const socket_address& group) const {
   // rdma_leave_multicast would wait for the event of the join, which may be this very thread's.
   if (const auto count = block.unacknowledged.load())
     return events_unacknowledged("leave_multicast", count);
-  RDMAXX_TRY(checked(rdma_leave_multicast(native(), mutable_address(group)), "rdma_leave_multicast",
-                     group));
+  RDMAXX_TRY(
+      checked(rdma_leave_multicast(live(), mutable_address(group)), "rdma_leave_multicast", group));
   block.groups.erase(joined);
   return {};
 }
@@ -297,6 +313,11 @@ std::string describe(const cm_id& id) {
     text += fmt::format(" → {}", describe(peer));
   if (const auto* device = id.native()->verbs)
     text += fmt::format(" on {}", ibv_get_device_name(device->device));
+  if (const auto& qp = id.qp()) {
+    const auto state = qp.state();
+    text += fmt::format(", queue pair {:#x} {}", qp.number().value(),
+                        state ? describe(*state) : "in an unknown state");
+  }
   return text;
 }
 

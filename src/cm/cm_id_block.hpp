@@ -38,8 +38,9 @@ class cm_id_block final : public resource {
   [[nodiscard]] std::string destroy_call() const override;
 };
 
-inline cm_id_block& block_of(const cm_id& id) noexcept {
-  return handle_access::block<cm_id_block>(id);
+inline cm_id_block& block_of(const cm_id& id,
+                             const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<cm_id_block>(id, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

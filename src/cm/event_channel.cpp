@@ -48,14 +48,14 @@ result<event_channel> event_channel::adopt(rdma_event_channel* native, adoption 
 
 result<cm_id> event_channel::create_id(port_space space) const {
   rdma_cm_id* id = nullptr;
-  if (rdma_create_id(native(), &id, nullptr, static_cast<rdma_port_space>(space)) != 0)
+  if (rdma_create_id(live(), &id, nullptr, static_cast<rdma_port_space>(space)) != 0)
     return errno_error("rdma_create_id", errno, fmt::format("port space {}", describe(space)));
   return handle_to(new detail::cm_id_block(*this, id, {}));
 }
 
 result<cm_id> event_channel::adopt_id(rdma_cm_id* id, adoption how) const {
   if (id == nullptr) return misuse_error("adopt_id", "the C identifier is null");
-  if (id->channel != native())
+  if (id->channel != live())
     return misuse_error("adopt_id", "the identifier reports to another channel");
   return handle_to(new detail::cm_id_block(*this, id, std::move(how)));
 }
@@ -67,7 +67,7 @@ result<std::optional<cm_event>> event_channel::try_get_event() const {
     detail::reference new_id;
     const std::lock_guard lock(channel.mutex);
     rdma_cm_event* event = nullptr;
-    if (rdma_get_cm_event(native(), &event) != 0) {
+    if (rdma_get_cm_event(live(), &event) != 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
       if (errno == EINTR) continue;
       return errno_error("rdma_get_cm_event", errno);

@@ -35,8 +35,9 @@ class event_channel_block final : public native_resource<rdma_event_channel> {
   }
 };
 
-inline event_channel_block& block_of(const event_channel& channel) noexcept {
-  return handle_access::block<event_channel_block>(channel);
+inline event_channel_block& block_of(const event_channel& channel,
+                                     const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<event_channel_block>(channel, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

@@ -7,6 +7,7 @@
 
 #include "cm/awaited_event.hpp"
 #include "cm/cause_of.hpp"
+#include "cm/while_busy.hpp"
 
 namespace rdmaxx::inline v0::cm {
 
@@ -15,7 +16,7 @@ namespace {
 result<connection_request> separated(cm_event& event) {
   RDMAXX_TRY(auto id, event.take_id());
   RDMAXX_TRY(const auto channel, event_channel::create());
-  RDMAXX_TRY(id.migrate(channel));
+  RDMAXX_TRY(detail::while_busy([&] { return id.migrate(channel); }));
   return connection_request(std::move(id), event);
 }
 

@@ -7,6 +7,10 @@
 
 namespace rdmaxx::inline v0::detail {
 
+/// "; if 7471 is meant to be the port, use brackets: [::1]:7471" for ::1:7471, which is an address
+/// as it stands; nothing for others.
+[[nodiscard]] std::string bracket_hint(const socket_address& address);
+
 [[nodiscard]] error no_port_error(const socket_address& peer);
 
 }  // namespace rdmaxx::inline v0::detail

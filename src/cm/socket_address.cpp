@@ -82,8 +82,11 @@ std::optional<socket_address> numeric(const host_and_port& parts) {
 }
 
 error not_an_address(std::string_view operation, std::string_view text) {
-  return misuse_error(operation, fmt::format("\"{}\" is not an address with a port", text),
-                      std::string(how_to_write));
+  const bool many_colons = text.find(':') != text.rfind(':') && !text.starts_with('[');
+  return misuse_error(
+      operation, fmt::format("\"{}\" is not an address with a port", text),
+      many_colons ? fmt::format("an IPv6 address with a port needs brackets: {}", how_to_write)
+                  : std::string(how_to_write));
 }
 
 error lookup_failed(int code, int errno_value, const std::string& host) {

@@ -59,6 +59,17 @@ constexpr std::array known_errnos{
     errno_knowledge{EIO, error_category::gone, "the device failed or was removed"},
     errno_knowledge{EBADF, error_category::gone, "the descriptor was closed"},
     errno_knowledge{ENOTCONN, error_category::gone, "the connection does not exist (any more)"},
+    errno_knowledge{ECONNABORTED, error_category::gone,
+                    "this side has ended the connection: make a new one"},
+    errno_knowledge{EPIPE, error_category::gone, "nobody reads what is written here any more"},
+    errno_knowledge{
+        ENODATA, error_category::peer,
+        "the peer ended the stream earlier than expected: there is nothing more to read"},
+    errno_knowledge{EADDRINUSE, error_category::resources,
+                    "another program uses that address and port: take another port"},
+    errno_knowledge{EADDRNOTAVAIL, error_category::misuse, "this host does not have that address"},
+    errno_knowledge{EISCONN, error_category::misuse,
+                    "it is connected already: disconnect first, or make another one"},
     errno_knowledge{ECONNRESET, error_category::peer, "the peer ended the connection"},
     errno_knowledge{ECONNREFUSED, error_category::peer, "nobody listens there"},
     errno_knowledge{EHOSTUNREACH, error_category::peer, "there is no way to that address"},
@@ -163,6 +174,12 @@ std::string error::message() const {
 error error::within(std::string_view action) const {
   error_parts parts = detail_ != nullptr ? detail_->parts : out_of_memory;
   parts.operation = fmt::format("{}: {}", action, parts.operation);
+  return error(std::move(parts));
+}
+
+error error::as(error_category category) const {
+  error_parts parts = detail_ != nullptr ? detail_->parts : out_of_memory;
+  parts.category = category;
   return error(std::move(parts));
 }
 

@@ -12,8 +12,7 @@
 namespace rdmaxx::inline v0 {
 
 library_clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept {
-  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-  return library_clock::now() + std::clamp(timeout, std::chrono::milliseconds::zero(), longest);
+  return deadline_after(library_clock::now(), timeout);
 }
 
 result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout) {

@@ -622,8 +622,9 @@ result<void> conversation::close(time_point deadline) {
     tell_of_abort(held);
     end_connection();
     return errno_error("closing a stream", ETIMEDOUT,
-                       "the peer has not ended its side of the stream",
-                       "close both sides, or abort()");
+                       "the peer has not ended its side of the stream, which is aborted now",
+                       "close both sides, or give it more time; this stream is gone")
+        .as(error_category::gone);
   }
   (void)wait(held, deadline, [this] { return is_down_; });
   return {};

@@ -159,7 +159,8 @@ result<void> protocol_engine::check_write() const {
       break;
     case write_end::shut_down:
       return errno_error("writing to a stream", EPIPE, "this side has shut down writing",
-                         "shut down only after the last write");
+                         "shut down only after the last write")
+          .as(error_category::misuse);
     case write_end::stopped_by_peer:
       return error({.operation = "writing to a stream",
                     .code = std::make_error_code(std::errc::broken_pipe),

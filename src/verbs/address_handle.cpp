@@ -74,7 +74,7 @@ result<address_handle> protection_domain::create_ah(const address_vector& destin
   return make_handle(*this, "ibv_create_ah",
                      fmt::format("check port, GID index and that {} is reachable",
                                  describe(destination.destination)),
-                     [&] { return ibv_create_ah(native(), &native_vector); });
+                     [&] { return ibv_create_ah(live(), &native_vector); });
 }
 
 result<address_handle> protection_domain::create_ah(const work_completion& received,
@@ -90,7 +90,7 @@ result<address_handle> protection_domain::create_ah(const work_completion& recei
   std::memcpy(&header, grh.data(), sizeof header);
   return make_handle(*this, "ibv_create_ah_from_wc",
                      "the completion must be that of a UD receive with its GRH",
-                     [&] { return ibv_create_ah_from_wc(native(), completion, &header, port); });
+                     [&] { return ibv_create_ah_from_wc(live(), completion, &header, port); });
 }
 
 std::string describe(const address_vector& way) {

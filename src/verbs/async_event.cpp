@@ -168,7 +168,7 @@ std::string describe(const async_event& event) {
 }
 
 result<async_event_queue> context::async_events() const {
-  RDMAXX_TRY(set_nonblocking(native()->async_fd));
+  RDMAXX_TRY(set_nonblocking(live()->async_fd));
   return async_event_queue(*this);
 }
 

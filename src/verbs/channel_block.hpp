@@ -25,8 +25,9 @@ class channel_block final : public native_resource<ibv_comp_channel> {
   }
 };
 
-inline channel_block& block_of(const completion_channel& channel) noexcept {
-  return handle_access::block<channel_block>(channel);
+inline channel_block& block_of(const completion_channel& channel,
+                               const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<channel_block>(channel, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

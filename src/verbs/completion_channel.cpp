@@ -15,7 +15,7 @@ namespace rdmaxx::inline v0 {
 result<completion_channel> context::create_completion_channel() const {
   auto* const block = new detail::channel_block(*this);
   detail::reference reference(block);
-  RDMAXX_TRY(block->native, check(ibv_create_comp_channel(native()), "ibv_create_comp_channel"));
+  RDMAXX_TRY(block->native, check(ibv_create_comp_channel(live()), "ibv_create_comp_channel"));
   // Blocking reads could not be bounded in time, nor shared between threads without one of them
   // hanging.
   RDMAXX_TRY(set_nonblocking(block->native->fd));
@@ -32,6 +32,11 @@ void cq_event::acknowledge() noexcept {
   block_ = {};
 }
 
+namespace {
+constexpr const char* no_channel =
+    "a completion queue has the channel that it was created with: create_cq({.channel = …})";
+}
+
 std::string describe(const cq_event& event) {
   return fmt::format("event of {}", describe(event.queue()));
 }
@@ -44,7 +49,7 @@ result<std::optional<cq_event>> completion_channel::try_get() const {
   for (;;) {
     ibv_cq* cq = nullptr;
     void* cq_context = nullptr;
-    if (ibv_get_cq_event(native(), &cq, &cq_context) != 0) {
+    if (ibv_get_cq_event(live(no_channel), &cq, &cq_context) != 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
       if (errno == EINTR) continue;
       return errno_error("ibv_get_cq_event", errno);
@@ -59,6 +64,7 @@ result<std::optional<cq_event>> completion_channel::try_get() const {
 
 result<std::optional<cq_event>> completion_channel::wait(
     std::optional<std::chrono::milliseconds> timeout) const {
+  (void)live(no_channel);
   return wait_for_event(fd(), timeout, [this] { return try_get(); });
 }
 

@@ -41,7 +41,7 @@ result<completion_queue> context::create_cq(const completion_queue_config& confi
   if (config.channel && config.channel.context() != *this) {
     return misuse_error("create_cq", "the completion channel belongs to another context");
   }
-  const auto vectors = static_cast<std::uint32_t>(native()->num_comp_vectors);
+  const auto vectors = static_cast<std::uint32_t>(live()->num_comp_vectors);
   if (config.completion_vector >= vectors) {
     return misuse_error(
         "create_cq",
@@ -51,7 +51,7 @@ result<completion_queue> context::create_cq(const completion_queue_config& confi
   auto* const block = new detail::cq_block(*this, config.channel);
   detail::reference reference(block);
   block->native =
-      ibv_create_cq(native(), static_cast<int>(config.capacity), block, config.channel.native(),
+      ibv_create_cq(live(), static_cast<int>(config.capacity), block, config.channel.native(),
                     static_cast<int>(config.completion_vector));
   if (block->native == nullptr)
     return capacity_error("ibv_create_cq", errno, config.capacity, *this);
@@ -70,7 +70,7 @@ const completion_channel& completion_queue::channel() const noexcept {
 result<void> completion_queue::resize(std::uint32_t capacity) const {
   if (capacity == 0 || capacity > largest_int)
     return capacity_error("resize", EINVAL, capacity, context());
-  const int rc = ibv_resize_cq(native(), static_cast<int>(capacity));
+  const int rc = ibv_resize_cq(live(), static_cast<int>(capacity));
   if (rc != 0) return capacity_error("ibv_resize_cq", errno_of(rc), capacity, context());
   return {};
 }

@@ -56,7 +56,7 @@ std::string_view context::device_name() const noexcept {
 
 transport_type context::transport() const noexcept { return detail::block_of(*this).transport; }
 
-result<device_attributes> context::query_device() const { return query_limits(native()); }
+result<device_attributes> context::query_device() const { return query_limits(live()); }
 
 result<void> context::check_port(std::uint8_t port, std::string_view operation) const {
   const unsigned ports = detail::block_of(*this).limits.physical_ports;
@@ -68,7 +68,7 @@ result<void> context::check_port(std::uint8_t port, std::string_view operation) 
 result<port_attributes> context::query_port(std::uint8_t port) const {
   RDMAXX_TRY(check_port(port, "query_port"));
   ibv_port_attr attributes{};
-  RDMAXX_TRY(check(ibv_query_port(native(), port, &attributes), "ibv_query_port"));
+  RDMAXX_TRY(check(ibv_query_port(live(), port, &attributes), "ibv_query_port"));
   return port_attributes::from_native(port, attributes);
 }
 
@@ -89,7 +89,7 @@ result<gid> context::query_gid(std::uint8_t port, std::uint32_t index) const {
   }
   ibv_gid address{};
   RDMAXX_TRY(
-      check(ibv_query_gid(native(), port, static_cast<int>(index), &address), "ibv_query_gid"));
+      check(ibv_query_gid(live(), port, static_cast<int>(index), &address), "ibv_query_gid"));
   return gid(address);
 }
 
@@ -98,7 +98,7 @@ result<std::vector<gid_entry>> context::query_gid_table() const {
   std::size_t capacity = 0;
   for (const auto& port : ports) capacity += port.gid_table_length;
   std::vector<ibv_gid_entry> raw(capacity);
-  const auto count = ibv_query_gid_table(native(), raw.data(), raw.size(), 0);
+  const auto count = ibv_query_gid_table(live(), raw.data(), raw.size(), 0);
   if (count < 0) return errno_error("ibv_query_gid_table", static_cast<int>(-count));
   raw.resize(static_cast<std::size_t>(count));
 
@@ -124,7 +124,7 @@ result<pkey> context::query_pkey(std::uint8_t port, std::uint16_t index) const {
                         fmt::format("its table has {} entries", attributes.pkey_table_length));
   }
   __be16 key = 0;
-  RDMAXX_TRY(check(ibv_query_pkey(native(), port, index, &key), "ibv_query_pkey"));
+  RDMAXX_TRY(check(ibv_query_pkey(live(), port, index, &key), "ibv_query_pkey"));
   return pkey(be16toh(key));
 }
 

@@ -28,8 +28,9 @@ class context_block final : public native_resource<ibv_context> {
   [[nodiscard]] std::string name() const override { return "context " + device_name; }
 };
 
-inline context_block& block_of(const context& ctx) noexcept {
-  return handle_access::block<context_block>(ctx);
+inline context_block& block_of(const context& ctx,
+                               const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<context_block>(ctx, call);
 }
 
 /// Makes a block for an open device and a handle to it. On failure the device stays open.

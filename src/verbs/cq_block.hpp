@@ -30,8 +30,9 @@ class cq_block final : public native_resource<ibv_cq> {
   }
 };
 
-inline cq_block& block_of(const completion_queue& cq) noexcept {
-  return handle_access::block<cq_block>(cq);
+inline cq_block& block_of(const completion_queue& cq,
+                          const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<cq_block>(cq, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

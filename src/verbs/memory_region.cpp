@@ -37,9 +37,7 @@ remote_address memory_region::remote(std::size_t offset) const {
         misuse_error("memory_region::remote",
                      fmt::format("offset {} is beyond the region's {} bytes", offset, size())));
   }
-  // A zero-based region is addressed from 0 by peers, any other by its virtual address.
-  const auto start = access_.has(access::zero_based) ? 0 : reinterpret_cast<std::uintptr_t>(data());
-  return {.address = start + offset, .key = rkey()};
+  return {.address = place_of(data() + offset), .key = rkey()};
 }
 
 std::string describe(const memory_region& region) {

@@ -25,8 +25,9 @@ class pd_block final : public native_resource<ibv_pd> {
   }
 };
 
-inline pd_block& block_of(const protection_domain& pd) noexcept {
-  return handle_access::block<pd_block>(pd);
+inline pd_block& block_of(const protection_domain& pd,
+                          const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<pd_block>(pd, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

@@ -90,7 +90,7 @@ result<owned_region> allocate(const protection_domain& pd, const region_allocati
 result<protection_domain> context::alloc_pd() const {
   auto* const block = new detail::pd_block(*this);
   detail::reference reference(block);
-  RDMAXX_TRY(block->native, check(ibv_alloc_pd(native()), "ibv_alloc_pd"));
+  RDMAXX_TRY(block->native, check(ibv_alloc_pd(live()), "ibv_alloc_pd"));
   return detail::handle_access::make<protection_domain>(block->native, std::move(reference));
 }
 

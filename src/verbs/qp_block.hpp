@@ -21,7 +21,8 @@ class qp_block final : public native_resource<ibv_qp> {
 
   const queue_pair_parents parents;
   qp_capabilities granted{};
-  /// Fixed at creation, so that endpoint() and connect() agree without being told.
+  /// Fixed from one reset to the next, so that endpoint() and connect() agree without being told.
+  /// Packets of an old connection do not fit into a new one.
   psn first_psn{};
 
  private:
@@ -32,8 +33,9 @@ class qp_block final : public native_resource<ibv_qp> {
   }
 };
 
-inline qp_block& block_of(const queue_pair& qp) noexcept {
-  return handle_access::block<qp_block>(qp);
+inline qp_block& block_of(const queue_pair& qp,
+                          const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<qp_block>(qp, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

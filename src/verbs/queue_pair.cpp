@@ -153,7 +153,7 @@ result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
 
 result<queue_pair> protection_domain::create_qp(const queue_pair_config& config) const {
   return detail::create_queue_pair(*this, config, {.make = [this](ibv_qp_init_attr& wishes) {
-    return ibv_create_qp(native(), &wishes);
+    return ibv_create_qp(live(), &wishes);
   }});
 }
 
@@ -204,7 +204,7 @@ result<qp_attributes> queue_pair::query() const {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr made_with{};
   RDMAXX_TRY(check(
-      ibv_query_qp(native(), &attributes, static_cast<int>(everything_but_rare.bits()), &made_with),
+      ibv_query_qp(live(), &attributes, static_cast<int>(everything_but_rare.bits()), &made_with),
       "ibv_query_qp"));
   auto described =
       qp_attributes::from_native(attributes, meaningful(type(), qp_state(attributes.qp_state)));
@@ -215,15 +215,18 @@ result<qp_attributes> queue_pair::query() const {
 result<qp_state> queue_pair::state() const {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr made_with{};
-  RDMAXX_TRY(check(ibv_query_qp(native(), &attributes, IBV_QP_STATE, &made_with), "ibv_query_qp"));
+  RDMAXX_TRY(check(ibv_query_qp(live(), &attributes, IBV_QP_STATE, &made_with), "ibv_query_qp"));
   return qp_state(attributes.qp_state);
 }
 
 result<void> queue_pair::modify(const qp_attributes& attributes) const {
   auto native_attributes = attributes.native();
   const auto mask = attributes.mask();
-  const int rc = ibv_modify_qp(native(), &native_attributes, static_cast<int>(mask.bits()));
-  if (rc == 0) return {};
+  const int rc = ibv_modify_qp(live(), &native_attributes, static_cast<int>(mask.bits()));
+  if (rc == 0) {
+    if (attributes.state == qp_state::reset) detail::block_of(*this).first_psn = random_psn();
+    return {};
+  }
   const int errno_value = errno_of(rc);
   // The device decides what is legal; the specification's table only explains its refusal.
   std::string problem;

@@ -41,6 +41,17 @@ result<void> check_can_connect(const queue_pair& qp, std::string_view operation)
   return {};
 }
 
+/// Why a queue pair does not go to INIT: most often because it has been connected before.
+error cannot_begin(const queue_pair& qp, const error& refusal) {
+  const auto state = qp.state();
+  if (!state || *state == qp_state::reset || *state == qp_state::init) return refusal;
+  return misuse_error(
+      "connect",
+      fmt::format("queue pair {:#x} is in state {}, and connect() starts from reset",
+                  qp.number().value(), describe(*state)),
+      "reset() it first, then exchange endpoint() with the peer again");
+}
+
 result<gid_entry> own_gid(const context& ctx, std::uint8_t port,
                           std::optional<std::uint32_t> index) {
   if (!index) return pick_gid(ctx, port);
@@ -152,7 +163,7 @@ result<void> queue_pair::to_rts(const qp_endpoint& peer, const connect_options& 
 
 result<void> queue_pair::connect(const qp_endpoint& peer, const connect_options& options) const {
   RDMAXX_TRY(check_can_connect(*this, "connect"));
-  RDMAXX_TRY(to_init(options));
+  if (const auto begun = to_init(options); !begun) return cannot_begin(*this, begun.error());
   RDMAXX_TRY(to_rtr(peer, options));
   return to_rts(peer, options);
 }

@@ -126,18 +126,19 @@ error queue_pair::post_failed(int rc, const ibv_recv_wr& request,
 }
 
 // A driver that failed before it looked at any request may leave `refused_one` null.
-error queue_pair::post_failed(int rc, const send_list& list, const ibv_send_wr* refused_one) const {
-  const auto* const request = refused_one != nullptr ? refused_one : list.first();
+error queue_pair::post_failed(int rc, const send_slot* list, const ibv_send_wr* refused_one) const {
+  const auto position = send_list::position_of(list, refused_one);
+  const auto& request = send_list::request_at(list, position);
   // Without a code the reason is one of the two that a driver finds before it rings the doorbell.
   const bool too_many_elements =
-      static_cast<std::uint32_t>(request->num_sge) > capabilities().max_send_sge;
+      static_cast<std::uint32_t>(request.num_sge) > capabilities().max_send_sge;
   const int likely_cause = too_many_elements ? EINVAL : ENOMEM;
-  return post_failed(rc != 0 ? rc : likely_cause, *request, list.position_of(request));
+  return post_failed(rc != 0 ? rc : likely_cause, request, position);
 }
 
-error queue_pair::post_failed(int rc, const recv_list& list, const ibv_recv_wr* refused_one) const {
-  const auto* const request = refused_one != nullptr ? refused_one : list.first();
-  return post_failed(rc, *request, list.position_of(request));
+error queue_pair::post_failed(int rc, const recv_slot* list, const ibv_recv_wr* refused_one) const {
+  const auto position = recv_list::position_of(list, refused_one);
+  return post_failed(rc, recv_list::request_at(list, position), position);
 }
 
 }  // namespace rdmaxx::inline v0

@@ -48,7 +48,7 @@ result<shared_receive_queue> protection_domain::create_srq(
   ibv_srq_init_attr wishes{};
   wishes.srq_context = block;
   wishes.attr = {.max_wr = config.capacity, .max_sge = config.max_sge, .srq_limit = 0};
-  block->native = ibv_create_srq(native(), &wishes);
+  block->native = ibv_create_srq(live(), &wishes);
   if (block->native == nullptr) return creation_failed(errno, config, context());
   block->capacity = wishes.attr.max_wr;
   detail::block_of(context()).objects.add(block->native, *block);
@@ -68,7 +68,7 @@ result<void> shared_receive_queue::post(const recv_wr& request) const {
   ibv_sge place;
   detail::fill(wr, place, request);
   ibv_recv_wr* refused = nullptr;
-  const int rc = ibv_post_srq_recv(native(), &wr, &refused);
+  const int rc = ibv_post_srq_recv(live(), &wr, &refused);
   if (rc == 0) [[likely]]
     return {};
   return post_failed(rc, request);
@@ -77,11 +77,11 @@ result<void> shared_receive_queue::post(const recv_wr& request) const {
 result<void> shared_receive_queue::post(const recv_list& list) const {
   if (list.empty()) return {};
   ibv_recv_wr* refused = nullptr;
-  const int rc = ibv_post_srq_recv(native(), list.chain(), &refused);
+  const int rc = ibv_post_srq_recv(live(), list.chain(), &refused);
   list.unchain();
   if (rc == 0) [[likely]]
     return {};
-  const auto position = refused != nullptr ? list.position_of(refused) : 0;
+  const auto position = recv_list::position_of(list.slots(), refused);
   const std::error_code code(errno_of(rc), std::generic_category());
   return error({.operation = "ibv_post_srq_recv",
                 .code = code,
@@ -92,12 +92,12 @@ result<void> shared_receive_queue::post(const recv_list& list) const {
 
 result<void> shared_receive_queue::set_limit(std::uint32_t receives) const {
   ibv_srq_attr wanted{.max_wr = 0, .max_sge = 0, .srq_limit = receives};
-  return check(ibv_modify_srq(native(), &wanted, IBV_SRQ_LIMIT), "ibv_modify_srq");
+  return check(ibv_modify_srq(live(), &wanted, IBV_SRQ_LIMIT), "ibv_modify_srq");
 }
 
 result<std::uint32_t> shared_receive_queue::limit() const {
   ibv_srq_attr now{};
-  RDMAXX_TRY(check(ibv_query_srq(native(), &now), "ibv_query_srq"));
+  RDMAXX_TRY(check(ibv_query_srq(live(), &now), "ibv_query_srq"));
   return now.srq_limit;
 }
 

@@ -30,8 +30,9 @@ class srq_block final : public native_resource<ibv_srq> {
   }
 };
 
-inline srq_block& block_of(const shared_receive_queue& srq) noexcept {
-  return handle_access::block<srq_block>(srq);
+inline srq_block& block_of(const shared_receive_queue& srq,
+                           const call_site& call = call_site::current()) noexcept {
+  return handle_access::block<srq_block>(srq, call);
 }
 
 }  // namespace rdmaxx::inline v0::detail

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -246,6 +247,20 @@ TEST_F(queue_pairs, an_endpoint_does_not_change_between_calls) {
   EXPECT_EQ(side.qp.endpoint().value(), side.qp.endpoint().value());
 }
 
+TEST_F(queue_pairs, a_reset_gives_a_new_first_psn) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto side = unconnected_side(ctx);
+  std::set<std::uint32_t> numbers;
+
+  for (int i = 0; i < 4; ++i) {
+    numbers.insert(side.qp.endpoint().value().first_psn.value());
+    side.qp.to_init({}).value();
+    side.qp.reset().value();
+  }
+
+  EXPECT_GE(numbers.size(), 3U) << "of 24 bits each: two that are equal are rare, three are a bug";
+}
+
 TEST_F(queue_pairs, can_be_reset_and_connected_to_somebody_else) {
   RDMAXX_NEEDS(capability::manual_connection);
   const connected_pair pair;
@@ -268,8 +283,10 @@ TEST_F(queue_pairs, a_connected_queue_pair_cannot_be_connected_again) {
   const auto again = pair.a.qp.connect(pair.b.qp.endpoint().value());
 
   ASSERT_FALSE(again.has_value());
-  EXPECT_NE(again.error().problem().find("from rts to init"), std::string_view::npos)
+  EXPECT_EQ(again.error().category(), error_category::misuse);
+  EXPECT_NE(again.error().problem().find("is in state rts"), std::string_view::npos)
       << again.error();
+  EXPECT_NE(again.error().hint().find("reset() it first"), std::string_view::npos) << again.error();
 }
 
 TEST_F(queue_pairs, bad_addresses_are_errors_with_a_hint) {

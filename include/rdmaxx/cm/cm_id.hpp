@@ -78,11 +78,11 @@ class cm_id : public unique_handle<rdma_cm_id> {
 
   /// Where its events go.
   [[nodiscard]] const event_channel& channel() const noexcept;
-  [[nodiscard]] rdmaxx::port_space space() const noexcept { return port_space(native()->ps); }
+  [[nodiscard]] rdmaxx::port_space space() const noexcept { return port_space(live()->ps); }
   /// The device, once an address was bound or resolved; wildcards belong to none.
   [[nodiscard]] result<rdmaxx::context> context() const;
   /// Port of the device; 0 without a device.
-  [[nodiscard]] std::uint8_t port() const noexcept { return native()->port_num; }
+  [[nodiscard]] std::uint8_t port() const noexcept { return live()->port_num; }
   /// The queue pair; empty before create_qp() and after take_qp().
   [[nodiscard]] const queue_pair& qp() const noexcept;
   /// The queue pair's domain; empty before create_qp().
@@ -139,7 +139,7 @@ class cm_id : public unique_handle<rdma_cm_id> {
   friend struct detail::handle_access;
   using unique_handle::unique_handle;
 };
-/// "cm_id tcp 10.0.0.1:33000 → 10.0.0.7:7471 on rxe0"
+/// "cm_id tcp 10.0.0.1:33000 → 10.0.0.7:7471 on rxe0, queue pair 0x11 rts"
 [[nodiscard]] std::string describe(const cm_id& id);
 
 }  // namespace rdmaxx::inline v0

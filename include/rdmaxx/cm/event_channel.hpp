@@ -43,7 +43,7 @@ class event_channel : public shared_handle<rdma_event_channel> {
   [[nodiscard]] result<cm_id> adopt_id(rdma_cm_id* id, adoption how = {}) const;
 
   /// Readable when an event is waiting; for epoll and its like.
-  [[nodiscard]] int fd() const noexcept { return native()->fd; }
+  [[nodiscard]] int fd() const noexcept { return live()->fd; }
 
   /// The next event, or nothing if there is none now.
   [[nodiscard]] result<std::optional<cm_event>> try_get_event() const;

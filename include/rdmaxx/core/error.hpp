@@ -87,6 +87,9 @@ class [[nodiscard]] error {
 
   /// The same error, told from further out: "opening rxe0: ibv_open_device failed: …".
   [[nodiscard]] error within(std::string_view action) const;
+  /// The same error, where more is known than its code tells: whose fault it is, whether to try
+  /// again.
+  [[nodiscard]] error as(error_category category) const;
 
   operator std::error_code() const noexcept { return code(); }
 

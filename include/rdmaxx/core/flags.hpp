@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <rdmaxx/core/language.hpp>
 #include <rdmaxx/core/text.hpp>
 
 namespace rdmaxx::inline v0 {

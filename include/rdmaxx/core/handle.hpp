@@ -18,6 +18,9 @@
 //
 // Threads: reference counting is atomic; distinct handles of one object may be copied and destroyed
 // in different threads. One handle object is not to be assigned in one thread and used in another.
+//
+// An empty handle may be destroyed, assigned to, moved, compared and described; every other call on
+// it is a broken precondition (core/precondition.hpp).
 
 #include <atomic>
 #include <cstdint>
@@ -26,6 +29,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <rdmaxx/core/precondition.hpp>
 
 namespace rdmaxx::inline v0 {
 
@@ -170,6 +175,14 @@ class handle {
   }
   ~handle() = default;
 
+  /// The C object, for a call that needs one: using an empty handle is a broken precondition.
+  [[nodiscard]] Native* live(
+      const char* hint = detail::use_the_other,
+      const detail::call_site& call = detail::call_site::current()) const noexcept {
+    detail::expect(native_ != nullptr, detail::empty_handle, hint, call);
+    return native_;
+  }
+
  private:
   friend struct detail::handle_access;
 
@@ -207,7 +220,9 @@ struct handle_access {
     return Handle(std::forward<Arguments>(arguments)...);
   }
   template <class Block, class Native>
-  [[nodiscard]] static Block& block(const handle<Native>& of) noexcept {
+  [[nodiscard]] static Block& block(const handle<Native>& of,
+                                    const call_site& call = call_site::current()) noexcept {
+    expect(static_cast<bool>(of.block_), empty_handle, use_the_other, call);
     return *static_cast<Block*>(of.block_.get());
   }
 };

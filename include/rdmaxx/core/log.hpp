@@ -13,6 +13,8 @@
 #include <functional>
 #include <string_view>
 
+#include <rdmaxx/core/language.hpp>
+
 namespace rdmaxx::inline v0 {
 
 enum class log_level : std::uint8_t { debug, info, warning, error, off };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/deadline.hpp>
 #include <rdmaxx/core/result.hpp>
 
 namespace rdmaxx::inline v0 {
@@ -13,8 +14,7 @@ namespace rdmaxx::inline v0 {
 /// A wait of this length lasts until the event comes.
 inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
 
-/// `timeout` from now. A year stands for all that is longer: now() + milliseconds::max() would
-/// overflow.
+/// `timeout` from now, a year at most (core/deadline.hpp).
 [[nodiscard]] std::chrono::steady_clock::time_point deadline_after(
     std::chrono::milliseconds timeout) noexcept;
 

@@ -12,6 +12,7 @@
 #include <ostream>
 #include <string>
 
+#include <rdmaxx/core/language.hpp>
 #include <rdmaxx/core/text.hpp>
 
 namespace rdmaxx::inline v0 {

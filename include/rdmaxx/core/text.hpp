@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include <rdmaxx/core/language.hpp>
+
 namespace rdmaxx::inline v0 {
 
 /// "0x1a" for 26.

@@ -67,7 +67,7 @@ class completion_channel : public shared_handle<ibv_comp_channel> {
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
   /// Readable when an event is waiting; for epoll and its like.
-  [[nodiscard]] int fd() const noexcept { return native()->fd; }
+  [[nodiscard]] int fd() const noexcept { return live()->fd; }
 
   /// The next event, or nothing if there is none now.
   [[nodiscard]] result<std::optional<cq_event>> try_get() const;

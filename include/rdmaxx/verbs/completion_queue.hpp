@@ -75,7 +75,7 @@ class completion_queue : public shared_handle<ibv_cq> {
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
   [[nodiscard]] std::uint32_t capacity() const noexcept {
-    return static_cast<std::uint32_t>(native()->cqe);
+    return static_cast<std::uint32_t>(live()->cqe);
   }
   /// Empty if the queue was made without one.
   [[nodiscard]] const completion_channel& channel() const noexcept;
@@ -83,13 +83,13 @@ class completion_queue : public shared_handle<ibv_cq> {
   /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part
   /// that was filled. Never waits.
   [[nodiscard]] poll_result poll(std::span<work_completion> into) const noexcept {
-    return {into.data(), ibv_poll_cq(native(), static_cast<int>(into.size()), into.data())};
+    return {into.data(), ibv_poll_cq(live(), static_cast<int>(into.size()), into.data())};
   }
 
   /// Arms the queue: the next completion (or solicited one) raises one event on its channel.
   /// Completions that are already queued do not: poll after arming.
   [[nodiscard]] result<void> req_notify(notify kind = notify::any) const {
-    const int rc = ibv_req_notify_cq(native(), kind == notify::solicited ? 1 : 0);
+    const int rc = ibv_req_notify_cq(live(), kind == notify::solicited ? 1 : 0);
     if (rc == 0) [[likely]]
       return {};
     return notify_failed(rc);

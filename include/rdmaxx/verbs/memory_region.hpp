@@ -9,7 +9,8 @@
 //
 // gather() and scatter() check that the bytes lie inside the region and fit the 32 bits of an
 // element; like std::vector::at they throw exception{misuse}. The try_ forms return a result, the
-// _unchecked ones trust the caller.
+// _unchecked ones trust the caller. The elements of a zero-based region count from its start, as
+// the device does.
 //
 // Lifetime: a memory_region does not own its buffer, which must outlive it and every operation on
 // it. An owned_region does: the buffer is unmapped after the deregistration, and leaked if that
@@ -39,10 +40,10 @@ class memory_region : public unique_handle<ibv_mr> {
  public:
   memory_region() noexcept = default;
 
-  [[nodiscard]] rdmaxx::lkey lkey() const noexcept { return rdmaxx::lkey(native()->lkey); }
-  [[nodiscard]] rdmaxx::rkey rkey() const noexcept { return rdmaxx::rkey(native()->rkey); }
-  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(native()->addr); }
-  [[nodiscard]] std::size_t size() const noexcept { return native()->length; }
+  [[nodiscard]] rdmaxx::lkey lkey() const noexcept { return rdmaxx::lkey(live()->lkey); }
+  [[nodiscard]] rdmaxx::rkey rkey() const noexcept { return rdmaxx::rkey(live()->rkey); }
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(live()->addr); }
+  [[nodiscard]] std::size_t size() const noexcept { return live()->length; }
   [[nodiscard]] access_flags access() const noexcept { return access_; }
   /// The bytes of the region. Those of a read-only registration must not be written.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data(), size()}; }
@@ -52,15 +53,17 @@ class memory_region : public unique_handle<ibv_mr> {
   [[nodiscard]] gather_element gather(std::span<const std::byte> bytes) const {
     if (!holds(bytes)) [[unlikely]]
       throw_outside(bytes, "gather");
-    return gather_unchecked(bytes);
+    return {place_of(bytes.data()), bytes.size(), live()->lkey};
   }
   [[nodiscard]] result<gather_element> try_gather(std::span<const std::byte> bytes) const {
     if (!holds(bytes)) [[unlikely]]
       return outside(bytes, "gather");
-    return gather_unchecked(bytes);
+    return gather_element{place_of(bytes.data()), bytes.size(), live()->lkey};
   }
+  /// Of a region that is not zero-based.
   [[nodiscard]] gather_element gather_unchecked(std::span<const std::byte> bytes) const noexcept {
-    return {bytes.data(), bytes.size(), native()->lkey};
+    detail::expect(!zero_based(), in_zero_based_region, use_the_checked_one);
+    return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), live()->lkey};
   }
 
   /// The whole region, for the device to write.
@@ -68,15 +71,17 @@ class memory_region : public unique_handle<ibv_mr> {
   [[nodiscard]] scatter_element scatter(std::span<std::byte> bytes) const {
     if (!writable() || !holds(bytes)) [[unlikely]]
       throw_outside(bytes, "scatter");
-    return scatter_unchecked(bytes);
+    return {place_of(bytes.data()), bytes.size(), live()->lkey};
   }
   [[nodiscard]] result<scatter_element> try_scatter(std::span<std::byte> bytes) const {
     if (!writable() || !holds(bytes)) [[unlikely]]
       return outside(bytes, "scatter");
-    return scatter_unchecked(bytes);
+    return scatter_element{place_of(bytes.data()), bytes.size(), live()->lkey};
   }
+  /// Of a region that is not zero-based.
   [[nodiscard]] scatter_element scatter_unchecked(std::span<std::byte> bytes) const noexcept {
-    return {bytes.data(), bytes.size(), native()->lkey};
+    detail::expect(!zero_based(), in_zero_based_region, use_the_checked_one);
+    return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), live()->lkey};
   }
 
   /// What a peer needs to reach the byte at `offset`; at most the region's end.
@@ -88,6 +93,15 @@ class memory_region : public unique_handle<ibv_mr> {
       : unique_handle(native, std::move(block)), access_(access) {}
 
  private:
+  static constexpr const char* in_zero_based_region = "was called on a zero-based region";
+  static constexpr const char* use_the_checked_one = "use gather() or scatter(), which know";
+
+  [[nodiscard]] bool zero_based() const noexcept { return access_.has(access::zero_based); }
+  /// As the device counts: from the start of a zero-based region, else the virtual address.
+  [[nodiscard]] std::uint64_t place_of(const std::byte* first) const noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(first);
+    return zero_based() ? address - reinterpret_cast<std::uintptr_t>(data()) : address;
+  }
   [[nodiscard]] bool writable() const noexcept { return access_.has(access::local_write); }
   [[nodiscard]] bool holds(std::span<const std::byte> bytes) const noexcept {
     const std::size_t offset = static_cast<std::size_t>(

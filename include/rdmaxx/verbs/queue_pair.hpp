@@ -53,7 +53,7 @@ struct queue_pair_config {
 struct endpoint_options {
   std::uint8_t port = 1;
   std::optional<std::uint32_t> gid_index{};  ///< chosen as pick_gid() does if empty
-  std::optional<psn> first_psn{};            ///< a random one, fixed per queue pair, if empty
+  std::optional<psn> first_psn{};            ///< if empty: a random one, fixed until reset()
   qkey queue_key{0x11111111};                ///< UD
 };
 [[nodiscard]] std::string describe(const endpoint_options& options);
@@ -97,8 +97,8 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] static result<queue_pair> adopt(ibv_qp* native, const queue_pair_parents& parents,
                                                 adoption how = {});
 
-  [[nodiscard]] qpn number() const noexcept { return qpn(native()->qp_num); }
-  [[nodiscard]] qp_type type() const noexcept { return qp_type(native()->qp_type); }
+  [[nodiscard]] qpn number() const noexcept { return qpn(live()->qp_num); }
+  [[nodiscard]] qp_type type() const noexcept { return qp_type(live()->qp_type); }
   /// What the device granted; at least what was asked for.
   [[nodiscard]] const qp_capabilities& capabilities() const noexcept;
   [[nodiscard]] std::uint32_t max_inline() const noexcept { return max_inline_; }
@@ -123,7 +123,8 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] result<void> to_rts(const qp_endpoint& peer, const connect_options& options) const;
   /// Fails everything in flight and everything posted later.
   [[nodiscard]] result<void> to_error() const;
-  /// Forgets everything in flight, without completions.
+  /// Forgets everything in flight, without completions. The queue pair gets a new first PSN, so
+  /// both sides exchange their endpoint() again before they connect().
   [[nodiscard]] result<void> reset() const;
 
   /// This side's endpoint, for the peer.
@@ -135,27 +136,29 @@ class queue_pair : public unique_handle<ibv_qp> {
 
   // ── data path ──
 
+  // Always inlined: only then does the compiler see what the request holds, and folds it away.
+
   template <send_operation Request>
-  [[nodiscard]] result<void> post(const Request& request) const {
+  [[nodiscard, gnu::always_inline]] result<void> post(const Request& request) const {
     // Not zeroed: only what the operation reads is filled in.
     ibv_send_wr native_request;
     ibv_sge place;
     native_request.next = nullptr;
     detail::fill(native_request, place, request, max_inline_);
     ibv_send_wr* refused = nullptr;
-    const int rc = ibv_post_send(native(), &native_request, &refused);
+    const int rc = ibv_post_send(live(), &native_request, &refused);
     if (rc == 0) [[likely]]
       return {};
     return post_failed(rc, native_request);
   }
 
-  [[nodiscard]] result<void> post(const recv_wr& request) const {
+  [[nodiscard, gnu::always_inline]] result<void> post(const recv_wr& request) const {
     ibv_recv_wr native_request;
     ibv_sge place;
     native_request.next = nullptr;
     detail::fill(native_request, place, request);
     ibv_recv_wr* refused = nullptr;
-    const int rc = ibv_post_recv(native(), &native_request, &refused);
+    const int rc = ibv_post_recv(live(), &native_request, &refused);
     if (rc == 0) [[likely]]
       return {};
     return post_failed(rc, native_request);
@@ -167,23 +170,23 @@ class queue_pair : public unique_handle<ibv_qp> {
     if (list.empty()) [[unlikely]]
       return {};
     ibv_send_wr* refused = nullptr;
-    const int rc = ibv_post_send(native(), list.chain(), &refused);
+    const int rc = ibv_post_send(live(), list.chain(), &refused);
     list.unchain();
     // siw names the request that it refused, and then returns the success of those before it.
     if (rc == 0 && refused == nullptr) [[likely]]
       return {};
-    return post_failed(rc, list, refused);
+    return post_failed(rc, list.slots(), refused);
   }
 
   [[nodiscard]] result<void> post(const recv_list& list) const {
     if (list.empty()) [[unlikely]]
       return {};
     ibv_recv_wr* refused = nullptr;
-    const int rc = ibv_post_recv(native(), list.chain(), &refused);
+    const int rc = ibv_post_recv(live(), list.chain(), &refused);
     list.unchain();
     if (rc == 0) [[likely]]
       return {};
-    return post_failed(rc, list, refused);
+    return post_failed(rc, list.slots(), refused);
   }
 
   // ── end ──
@@ -207,9 +210,9 @@ class queue_pair : public unique_handle<ibv_qp> {
                                              std::optional<std::size_t> position = {}) const;
   [[nodiscard, gnu::cold]] error post_failed(int rc, const ibv_recv_wr& request,
                                              std::optional<std::size_t> position = {}) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const send_list& list,
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const send_slot* list,
                                              const ibv_send_wr* refused) const;
-  [[nodiscard, gnu::cold]] error post_failed(int rc, const recv_list& list,
+  [[nodiscard, gnu::cold]] error post_failed(int rc, const recv_slot* list,
                                              const ibv_recv_wr* refused) const;
 
   std::uint32_t max_inline_ = 0;

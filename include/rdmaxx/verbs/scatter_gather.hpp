@@ -29,7 +29,7 @@ class gather_element : private ibv_sge {
   /// Bytes that are not registered: only for requests with send_flag::inline_data, whose bytes the
   /// CPU copies while posting. The device fails any other request with such an element.
   [[nodiscard]] static gather_element unregistered(std::span<const std::byte> bytes) noexcept {
-    return {bytes.data(), bytes.size(), 0};
+    return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), 0};
   }
 
   [[nodiscard]] constexpr std::uint64_t address() const noexcept { return addr; }
@@ -38,10 +38,8 @@ class gather_element : private ibv_sge {
 
  private:
   friend class memory_region;
-  gather_element(const void* place, std::size_t bytes, std::uint32_t key) noexcept
-      : ibv_sge{.addr = reinterpret_cast<std::uintptr_t>(place),
-                .length = static_cast<std::uint32_t>(bytes),
-                .lkey = key} {}
+  gather_element(std::uint64_t place, std::size_t bytes, std::uint32_t key) noexcept
+      : ibv_sge{.addr = place, .length = static_cast<std::uint32_t>(bytes), .lkey = key} {}
 };
 
 class scatter_element : private ibv_sge {
@@ -54,10 +52,8 @@ class scatter_element : private ibv_sge {
 
  private:
   friend class memory_region;
-  scatter_element(void* place, std::size_t bytes, std::uint32_t key) noexcept
-      : ibv_sge{.addr = reinterpret_cast<std::uintptr_t>(place),
-                .length = static_cast<std::uint32_t>(bytes),
-                .lkey = key} {}
+  scatter_element(std::uint64_t place, std::size_t bytes, std::uint32_t key) noexcept
+      : ibv_sge{.addr = place, .length = static_cast<std::uint32_t>(bytes), .lkey = key} {}
 };
 
 [[nodiscard]] std::string describe(const gather_element& element);

@@ -71,16 +71,16 @@ class work_list {
   void push_unchecked(const recv_wr& request) noexcept
     requires std::same_as<Native, ibv_recv_wr>
   {
-    slot& taken = link();
-    detail::fill(taken.request_, taken.element_, request);
+    detail::fill(next_->request_, next_->element_, request);
+    link();
   }
 
   template <send_operation Request>
   void push_unchecked(const Request& request) noexcept
     requires std::same_as<Native, ibv_send_wr>
   {
-    slot& taken = link();
-    detail::fill(taken.request_, taken.element_, request, max_inline_);
+    detail::fill(next_->request_, next_->element_, request, max_inline_);
+    link();
   }
 
   void clear() noexcept { next_ = first_; }
@@ -97,12 +97,12 @@ class work_list {
   friend class queue_pair;
   friend class shared_receive_queue;
 
-  /// Takes the next slot. Each points to its neighbour, so that only the last needs mending before
-  /// posting.
-  slot& link() noexcept {
-    slot& taken = *next_++;
-    taken.request_.next = behind();
-    return taken;
+  /// Takes the next slot, which has been filled. Each points to its neighbour, so that only the
+  /// last needs mending before posting.
+  void link() noexcept {
+    slot* const taken = next_;
+    next_ = taken + 1;
+    taken->request_.next = behind();
   }
   /// Where the next request will be: it is the first member of its slot, which need not exist.
   [[nodiscard]] Native* behind() const noexcept { return reinterpret_cast<Native*>(next_); }
@@ -114,9 +114,17 @@ class work_list {
   }
   /// After posting: a request that is pushed now follows the last one again.
   void unchain() const noexcept { next_[-1].request_.next = behind(); }
-  /// Of a request that a driver has refused.
-  [[nodiscard]] std::size_t position_of(const Native* request) const noexcept {
-    return static_cast<std::size_t>(reinterpret_cast<const slot*>(request) - first_);
+  [[nodiscard]] const slot* slots() const noexcept { return first_; }
+
+  /// Of a request that a driver has refused; null stands for the first. Static: a list whose
+  /// address is taken does not stay in registers.
+  [[nodiscard]] static std::size_t position_of(const slot* slots, const Native* request) noexcept {
+    return request == nullptr
+               ? 0
+               : static_cast<std::size_t>(reinterpret_cast<const slot*>(request) - slots);
+  }
+  [[nodiscard]] static const Native& request_at(const slot* slots, std::size_t position) noexcept {
+    return slots[position].request_;
   }
 
   slot* first_;

@@ -162,6 +162,8 @@ inline void fill(ibv_send_wr& out, ibv_sge& place, const send_wr& request,
 
 inline void fill(ibv_send_wr& out, ibv_sge& place, const ud_send_wr& request,
                  std::uint32_t max_inline) noexcept {
+  expect(static_cast<bool>(request.to), "was given a ud_send_wr to an empty address_handle",
+         "make one with protection_domain::create_ah()");
   fill_outgoing(out, place, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
   out.wr.ud = {.ah = request.to.native(),
                .remote_qpn = request.remote_queue_pair.value(),

@@ -9,6 +9,8 @@
 
 #include <rdmaxx/core/format.hpp>
 
+#include "cm/no_port.hpp"
+
 using namespace rdmaxx;
 using testing::Contains;
 using testing::HasSubstr;
@@ -61,6 +63,30 @@ TEST(socket_address, what_is_none_is_refused_with_an_example) {
     EXPECT_EQ(parsed.error().category(), error_category::misuse);
     EXPECT_THAT(parsed.error().message(), HasSubstr("[fd00::7]:7471"));
   }
+}
+
+TEST(socket_address, ipv6_without_brackets_is_told_to_use_them) {
+  for (const auto* const text : {"1:2:3:4:5:6:7:8:7471", "fd00::zz:7471"}) {
+    const auto parsed = socket_address::parse(text);
+    ASSERT_FALSE(parsed.has_value()) << text;
+    EXPECT_THAT(parsed.error().hint(), HasSubstr("brackets")) << text;
+  }
+}
+
+TEST(socket_address, an_ipv6_address_whose_end_looks_like_a_port_is_told_with_brackets) {
+  const auto hint = [](std::string_view text) { return detail::bracket_hint(address(text)); };
+
+  EXPECT_EQ(hint("::1:7471"), "; if 7471 is meant to be the port, use brackets: [::1]:7471");
+  EXPECT_EQ(hint("fd00::7:7471"),
+            "; if 7471 is meant to be the port, use brackets: [fd00::7]:7471");
+  EXPECT_EQ(hint("::7471"), "; if 7471 is meant to be the port, use brackets: [::]:7471");
+  EXPECT_EQ(hint("[::1]:7471"), "") << "it has a port";
+  EXPECT_EQ(hint("1:2:3:4:5:6:7:7471"), "") << "all eight groups are needed";
+  EXPECT_EQ(hint("::1"), "; if 1 is meant to be the port, use brackets: [::]:1");
+  EXPECT_EQ(hint("::abcd"), "") << "no number";
+  EXPECT_EQ(hint("10.0.0.7"), "");
+  EXPECT_THAT(std::string(detail::no_port_error(address("::1:7471")).hint()),
+              HasSubstr("use brackets: [::1]:7471"));
 }
 
 TEST(socket_address, wildcards_are_known) {

@@ -167,6 +167,27 @@ TEST(error, within_tells_it_from_further_out_and_keeps_the_rest) {
   EXPECT_EQ(inner.operation(), "ibv_post_send") << "the original is as it was";
 }
 
+TEST(error, as_changes_the_category_and_keeps_the_rest) {
+  const auto general = errno_error("closing a stream", ETIMEDOUT, "the peer is silent", "wait");
+  const auto known = general.as(error_category::gone);
+
+  EXPECT_EQ(general.category(), error_category::retryable);
+  EXPECT_EQ(known.category(), error_category::gone);
+  EXPECT_EQ(known.message(), general.message());
+}
+
+TEST(error, the_category_says_whether_to_try_again) {
+  const auto category = [](int value) { return errno_error("x", value).category(); };
+  EXPECT_EQ(category(EADDRINUSE), error_category::resources);
+  EXPECT_EQ(category(EADDRNOTAVAIL), error_category::misuse);
+  EXPECT_EQ(category(EPIPE), error_category::gone);
+  EXPECT_EQ(category(ECONNABORTED), error_category::gone);
+  EXPECT_EQ(category(ENODATA), error_category::peer);
+  EXPECT_EQ(category(EISCONN), error_category::misuse);
+  for (const int value : {EADDRINUSE, EADDRNOTAVAIL, EPIPE, ECONNABORTED, ENODATA, EISCONN})
+    EXPECT_FALSE(errno_error("x", value).hint().empty()) << value;
+}
+
 TEST(error, compares_with_codes_conditions_and_errc) {
   const auto failure = errno_error("call", ETIMEDOUT);
 

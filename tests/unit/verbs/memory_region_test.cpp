@@ -66,6 +66,31 @@ TEST_F(memory_region_test, scatters_any_part_of_itself) {
   EXPECT_EQ(part.size(), 1U);
 }
 
+TEST_F(memory_region_test, elements_of_a_zero_based_region_count_from_its_start) {
+  const auto zero_based =
+      setup.pd.register_shared(unsafe, whole, access::zero_based | access::remote_write).value();
+
+  EXPECT_EQ(zero_based.gather().address(), 0U);
+  EXPECT_EQ(zero_based.gather(whole.subspan(16, 8)).address(), 16U);
+  EXPECT_EQ(zero_based.try_gather(whole.subspan(128, 0)).value().address(), 128U);
+  EXPECT_EQ(zero_based.scatter(whole.last(1)).address(), 127U);
+  EXPECT_EQ(zero_based.try_scatter(whole.first(1)).value().address(), 0U);
+  EXPECT_EQ(zero_based.remote(16).address, 16U);
+  EXPECT_FALSE(zero_based.try_gather(std::span(arena).first(16)).has_value());
+  EXPECT_EQ(zero_based.data(), whole.data()) << "the program's own pointer stays what it is";
+}
+
+using memory_region_death = memory_region_test;
+
+TEST_F(memory_region_death, unchecked_elements_are_not_for_zero_based_regions) {
+  const auto zero_based =
+      setup.pd.register_shared(unsafe, whole, access::zero_based | access::remote_write).value();
+
+  EXPECT_DEATH(static_cast<void>(zero_based.gather_unchecked(whole)),
+               "memory_region::gather_unchecked.*zero-based.*use gather");
+  EXPECT_DEATH(static_cast<void>(zero_based.scatter_unchecked(whole)), "zero-based");
+}
+
 TEST_F(memory_region_test, no_bytes_are_inside_up_to_and_including_the_end) {
   EXPECT_EQ(region.gather(whole.subspan(0, 0)).size(), 0U);
   EXPECT_EQ(region.gather(whole.subspan(128, 0)).size(), 0U);

@@ -277,6 +277,34 @@ TEST_F(queue_pair_test, the_endpoint_tells_what_connect_will_use) {
   EXPECT_EQ(qp.endpoint().value(), mine) << "asked twice, it says the same";
 }
 
+TEST_F(queue_pair_test, a_reset_gives_a_new_first_psn_that_connect_uses) {
+  ASSERT_TRUE(qp.connect(peer()));
+  const auto before = qp.endpoint().value();
+
+  // Of 24 random bits: that three in a row are equal does not happen.
+  bool changed = false;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(qp.reset());
+    changed = changed || qp.endpoint().value().first_psn != before.first_psn;
+  }
+  const auto after = qp.endpoint().value();
+  ASSERT_TRUE(qp.connect(peer()));
+
+  EXPECT_TRUE(changed);
+  EXPECT_EQ(after.first_psn.value(), device.attributes.sq_psn);
+}
+
+TEST_F(queue_pair_test, a_queue_pair_that_is_connected_is_told_to_be_reset_first) {
+  device.attributes.qp_state = IBV_QPS_RTS;
+  setup.card.refuse("ibv_modify_qp", EINVAL);
+
+  const auto again = qp.connect(peer());
+
+  EXPECT_EQ(again.error().category(), error_category::misuse);
+  EXPECT_THAT(again.error().problem(), HasSubstr("is in state rts"));
+  EXPECT_THAT(again.error().hint(), HasSubstr("reset() it first"));
+}
+
 TEST_F(queue_pair_test, an_iwarp_queue_pair_is_not_connected_by_hand) {
   fake_device card;
   card.device->transport_type = IBV_TRANSPORT_IWARP;

@@ -1,0 +1,30 @@
+#pragma once
+
+// while_busy: threads that share a listener.
+//
+// The peer of a request may give up before the request has been separated from the listener. Then
+// another thread of the same listener may hold the event that says so, and the identifier cannot
+// move to a channel of its own (EBUSY) until that thread has let go of it, which it does at once.
+
+#include <chrono>
+#include <thread>
+
+#include <rdmaxx/core/readiness.hpp>
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+/// Repeats `attempt` as long as it fails with EBUSY, for a second at most.
+template <class Attempt>
+[[nodiscard]] result<void> while_busy(
+    Attempt attempt, std::chrono::milliseconds patience = std::chrono::seconds(1)) {
+  const auto end = deadline_after(patience);
+  for (;;) {
+    auto outcome = attempt();
+    const bool busy = !outcome && outcome.error() == std::errc::device_or_resource_busy;
+    if (!busy || std::chrono::steady_clock::now() >= end) return outcome;
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace rdmaxx::inline v0::detail

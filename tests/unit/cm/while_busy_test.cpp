@@ -1,0 +1,38 @@
+#include "cm/while_busy.hpp"
+
+#include <cerrno>
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+using namespace rdmaxx;
+using namespace std::chrono_literals;
+
+TEST(while_busy, repeats_what_is_busy_until_it_is_not) {
+  int attempts = 0;
+  const auto outcome = detail::while_busy([&]() -> result<void> {
+    if (++attempts < 5) return errno_error("rdma_migrate_id", EBUSY);
+    return {};
+  });
+
+  EXPECT_TRUE(outcome.has_value());
+  EXPECT_EQ(attempts, 5);
+}
+
+TEST(while_busy, other_failures_are_final) {
+  int attempts = 0;
+  const auto outcome = detail::while_busy([&]() -> result<void> {
+    ++attempts;
+    return errno_error("rdma_migrate_id", ENODEV);
+  });
+
+  EXPECT_EQ(outcome.error(), std::errc::no_such_device);
+  EXPECT_EQ(attempts, 1);
+}
+
+TEST(while_busy, has_an_end) {
+  const auto outcome = detail::while_busy(
+      []() -> result<void> { return errno_error("rdma_migrate_id", EBUSY); }, 2ms);
+
+  EXPECT_EQ(outcome.error(), std::errc::device_or_resource_busy);
+}
