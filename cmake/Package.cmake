@@ -1,4 +1,4 @@
-# Installs headers, libraries, the CMake package and the pkg-config file.
+# Installs headers, libraries, the CMake package, the pkg-config files, the licence and the documents.
 
 include(CMakePackageConfigHelpers)
 
@@ -51,5 +51,14 @@ get_property(modules GLOBAL PROPERTY RDMAXX_PKG_CONFIG)
 list(REMOVE_DUPLICATES modules)
 list(JOIN modules ", " RDMAXX_PKG_CONFIG_REQUIRES)
 configure_file(cmake/rdmaxx.pc.in "${PROJECT_BINARY_DIR}/package/rdmaxx.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/package/rdmaxx.pc"
-  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+set(pkg_config_files "${PROJECT_BINARY_DIR}/package/rdmaxx.pc")
+if(TARGET softverbs)
+  configure_file(cmake/softverbs.pc.in "${PROJECT_BINARY_DIR}/package/softverbs.pc" @ONLY)
+  list(APPEND pkg_config_files "${PROJECT_BINARY_DIR}/package/softverbs.pc")
+endif()
+install(FILES ${pkg_config_files} DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs" FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY examples/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
+  FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp" PATTERN "*.sh")

@@ -1,0 +1,2 @@
+// What every program begins with.
+#include <rdmaxx/rdmaxx.hpp>
