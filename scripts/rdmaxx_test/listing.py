@@ -31,7 +31,8 @@ def parse(listing: str) -> list[str]:
     for line in listing.splitlines():
         name = line.split("#")[0].rstrip()
         if line.startswith("  "):
-            titles.append(suite + name.strip())
+            if not name.strip().startswith("DISABLED_"):  # a check runs those
+                titles.append(suite + name.strip())
         elif name.endswith("."):
             suite = name
     return titles

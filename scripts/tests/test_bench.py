@@ -1,5 +1,7 @@
+import argparse
 import unittest
 
+from rdmaxx_bench import __main__ as bench
 from rdmaxx_bench import report, sides
 from rdmaxx_bench.benchmark import Benchmark
 from rdmaxx_bench.goals import Above, AtMostMore, Below, NoGoal, RatioAtLeast, RatioAtMost
@@ -92,3 +94,23 @@ class Goals(unittest.TestCase):
 
     def test_names_are_unique(self):
         self.assertEqual(len({benchmark.name for benchmark in ALL}), len(ALL))
+
+
+class Choice(unittest.TestCase):
+    """Which benchmarks of the guest are measured."""
+
+    def chosen(self, *options: str) -> set[str]:
+        request = argparse.Namespace(
+            guest="--guest" in options, no_guest="--no-guest" in options, strict="--strict" in options
+        )
+        return {benchmark.runner.where for benchmark in bench._here(list(ALL), request)}
+
+    def test_only_on_request(self):
+        self.assertEqual(self.chosen(), {"host"})
+        self.assertEqual(self.chosen("--guest"), {"host", "guest"})
+
+    def test_strict_measures_every_goal(self):
+        self.assertEqual(self.chosen("--strict"), {"host", "guest"})
+
+    def test_strict_without_the_guest(self):
+        self.assertEqual(self.chosen("--strict", "--no-guest"), {"host"})

@@ -6,7 +6,8 @@
 // itself wherever it tells (or can be tried); the few devices that say one thing and do another are
 // listed in device_under_test.cpp.
 //
-// A test that needs something says so first, and is skipped with the reason where it is missing:
+// A test that needs something says so first, and is skipped with the reason where it is missing,
+// unless known_devices.cpp says that this device must have it:
 //
 //   TEST_F(atomics, …) {
 //     RDMAXX_NEEDS(capability::atomics);
@@ -20,6 +21,7 @@
 #include <rdmaxx/rdmaxx.hpp>
 
 #include "capability.hpp"
+#include "known_devices.hpp"
 #include "netdev.hpp"
 
 namespace rdmaxx::device_tests {
@@ -62,6 +64,11 @@ class device_test : public ::testing::Test {
 
 }  // namespace rdmaxx::device_tests
 
-// A macro because it ends the test function.
-#define RDMAXX_NEEDS(what) \
-  if (!device_under_test::get().has(what)) GTEST_SKIP() << "the device lacks " << describe(what)
+// A macro because it ends the test function. What a known device must have is no reason to skip.
+#define RDMAXX_NEEDS(what)                                             \
+  if (const auto& named = device_under_test::get(); named.has(what)) { \
+  } else if (required_of(named.name()).contains(what))                 \
+    GTEST_FAIL() << named.name() << " must have " << describe(what)    \
+                 << ": known_devices.cpp says so";                     \
+  else                                                                 \
+    GTEST_SKIP() << "the device lacks " << describe(what)

@@ -134,8 +134,7 @@ TEST_F(two_machines, a_message_with_immediate_data_arrives) {
   qp.post(recv_wr{.id = wr_id{1}, .into = shared.scatter()}).value();
   line->exchange('p');
   fill(7);
-  qp.post(
-        send_wr{.id = wr_id{2}, .from = local.gather(local.bytes().first(9000)), .imm = 0xabcd})
+  qp.post(send_wr{.id = wr_id{2}, .from = local.gather(local.bytes().first(9000)), .imm = 0xabcd})
       .value();
   for (int i = 0; i < 2; ++i) {
     const auto done = completion();
@@ -178,9 +177,8 @@ TEST_F(zz_death_of_a_machine, fails_the_send_with_retry_exceeded_and_flushes_the
   // The TCP line breaks or falls silent; only the queue pair can tell. Write until it does.
   work_completion failure;
   for (const auto deadline = std::chrono::steady_clock::now() + patience;;) {
-    qp
-        .post(write_wr{
-            .id = wr_id{1}, .from = local.gather(local.bytes().first(64)), .to = peer_memory})
+    qp.post(write_wr{
+                .id = wr_id{1}, .from = local.gather(local.bytes().first(64)), .to = peer_memory})
         .value();
     failure = completion();
     if (!failure) break;

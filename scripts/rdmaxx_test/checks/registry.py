@@ -19,6 +19,7 @@ from rdmaxx_test.checks import (
     self_description,
     snippets,
     softverbs_abi,
+    stream_wire,
     tidy,
 )
 
@@ -38,6 +39,7 @@ ALL = (
     Check("connections", connections.run),
     Check("interoperation", interoperation.run),
     Check("interoperation, other cables", interoperation.run_on_other_cables, thorough=True),
+    Check("streams over a wire", stream_wire.run, thorough=True),
     Check("processes", processes.run),
     Check("hostile neighbours", hostile_neighbours.run),
     Check("fuzz", fuzz.run),

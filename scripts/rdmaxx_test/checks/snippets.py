@@ -2,7 +2,8 @@
 
 Every fenced block whose language is `cpp` is compiled against the installed library:
 
-  * a block that contains `int main` is a program: compiled as it stands, and linked;
+  * a block that contains `int main` is a program: compiled as it stands, linked, and run on the software
+    device, as the comment `<!-- snippet-run: … -->` before it says (snippet_runs.py);
   * a block opened with ```cpp declarations stands at namespace scope;
   * any other block is the body of a function that returns `result<void>` (so RDMAXX_TRY works), or of a
     coroutine that returns `task<result<void>>` if it contains co_await, co_return or RDMAXX_CO_TRY.
@@ -26,7 +27,7 @@ from pathlib import Path
 
 from rdmaxx_project import repository
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import compiler, installed_tree
+from rdmaxx_test import compiler, installed_tree, snippet_runs
 from rdmaxx_test.checks import Finding, Wanted
 from rdmaxx_test.pass_memory import PassMemory, key_of, key_of_tree
 
@@ -34,6 +35,7 @@ FOLDER = BUILD / "checks" / "snippets"
 
 _BLOCK = re.compile(
     r"(?:<!--\s*snippet-setup:(?P<setup>.*?)-->\s*\n)?"
+    r"(?:^[ \t]*<!--\s*snippet-run:(?P<run>[^\n]*?)-->[ \t]*\n)?"
     r"^(?P<indent>[ \t]*)```cpp(?P<kind>[^\n]*)\n(?P<code>.*?)^(?P=indent)```\s*$",
     re.MULTILINE | re.DOTALL,
 )
@@ -47,6 +49,7 @@ class Snippet:
     code: str
     kind: str = ""
     setup: str = ""
+    run: str = ""
 
     @property
     def is_program(self) -> bool:
@@ -54,7 +57,7 @@ class Snippet:
 
     def source(self) -> str:
         if self.is_program:
-            return self.code
+            return snippet_runs.with_own_port(self.code)
         includes = "".join(_INCLUDE.findall(self.setup + "\n" + self.code))
         return (
             f"#include <rdmaxx/rdmaxx.hpp>\n{includes}"
@@ -81,19 +84,39 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         if wanted(snippet.place)
     ]
     memory = PassMemory("snippets-passed")
-    library = key_of_tree("include", "src", "softverbs/include", "cmake")
-    keys = {s: key_of(compiler.version(), library, s.source()) for s in snippets}
+    library = key_of_tree("include", "src", "softverbs", "cmake")
+    keys = {s: key_of(compiler.version(), library, s.code, s.kind, s.setup, s.run) for s in snippets}
     new = [snippet for snippet in snippets if not memory.knows(keys[snippet])]
+    if any(snippet.is_program for snippet in new):  # they run against each other
+        new = [snippet for snippet in snippets if snippet in new or snippet.is_program]
     yield from (Finding(snippet.place) for snippet in snippets if snippet not in new)
     if not new:
         return
-    options = _package_options() if any(snippet.is_program for snippet in new) else []
+    prefix = installed_tree.install("static") if any(snippet.is_program for snippet in new) else None
+    options = _package_options(prefix) if prefix else []
     FOLDER.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(2) as pool:
-        for snippet, problem in zip(new, pool.map(lambda s: _problem(s, options), new)):
-            if not problem:
-                memory.remember(keys[snippet])
-            yield Finding(snippet.place, problem)
+        problems = dict(zip(new, pool.map(lambda s: _problem(s, options), new)))
+    if prefix:
+        problems |= _problems_of_runs([s for s in new if s.is_program and not problems[s]], prefix)
+    for snippet, problem in problems.items():
+        if not problem:
+            memory.remember(keys[snippet])
+        yield Finding(snippet.place, problem)
+
+
+def _problems_of_runs(programs: list[Snippet], prefix: Path) -> dict[Snippet, str]:
+    problems = {program: "" for program in programs}
+    roles = {program: snippet_runs.read_role(program.run) for program in programs}
+    for program, role in roles.items():
+        if role is None:
+            problems[program] = f"`{program.run}` does not say how it runs: see snippet_runs.py"
+    library = next(prefix.rglob("libsoftverbs.so"))
+    by_place = {p.place: (p, (_source_of(p).with_suffix(""), role)) for p, role in roles.items() if role}
+    runnable = {place: entry for place, (_, entry) in by_place.items()}
+    for place, problem in snippet_runs.run(runnable, snippet_runs.environment(library)):
+        problems[by_place[place][0]] = problem
+    return problems
 
 
 def find(name: str, text: str) -> list[Snippet]:
@@ -103,22 +126,26 @@ def find(name: str, text: str) -> list[Snippet]:
             code=re.sub(rf"^{block['indent']}", "", block["code"], flags=re.MULTILINE),
             kind=block["kind"].strip(),
             setup=(block["setup"] or "").strip(),
+            run=(block["run"] or "").strip(),
         )
         for block in _BLOCK.finditer(text)
     ]
 
 
-def _package_options() -> list[str]:
-    prefix = installed_tree.install("static")
+def _package_options(prefix: Path) -> list[str]:
     folder = next(prefix.glob("**/pkgconfig"))
     asked = ["env", f"PKG_CONFIG_PATH={folder}", "pkg-config", "--static", "--cflags", "--libs", "rdmaxx"]
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
 
 
+def _source_of(snippet: Snippet) -> Path:
+    return FOLDER / (re.sub(r"\W+", "_", snippet.place) + ".cpp")
+
+
 def _problem(snippet: Snippet, package_options: list[str]) -> str:
     if snippet.kind not in ("", "declarations"):
         return f"unknown kind of block: `{snippet.kind}`"
-    source = FOLDER / (re.sub(r"\W+", "_", snippet.place) + ".cpp")
+    source = _source_of(snippet)
     source.write_text(snippet.source())
     if snippet.is_program:
         failed = compiler.build_program(source, source.with_suffix(""), "-Wno-unused", *package_options)

@@ -1,0 +1,203 @@
+// A peer that greets as a stream does and then lies: an error that says so, no crash, and no byte
+// of the reader's memory is touched.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <rdmaxx/rdmaxx.hpp>
+
+#include "byte_pattern.hpp"
+#include "cm_conversation.hpp"
+#include "completion_waiter.hpp"
+
+namespace rdmaxx::device_tests {
+
+namespace {
+
+using namespace stream_protocol;
+
+constexpr std::size_t buffer_bytes = 4096;
+constexpr std::uint32_t first_sequence = 0xfffffffe;  // the numbers wrap around on the way
+
+/// Speaks the protocol by hand, on a queue pair of its own.
+class hand_made_peer {
+ public:
+  explicit hand_made_peer(const socket_address& there) {
+    auto id = cm::resolve(there, {.timeout = patience}).value();
+    id.create_qp({.capabilities = {.max_send_wr = 16, .max_recv_wr = buffers}}).value();
+    memory_ = id.pd().allocate_local({.bytes = (buffers + 1) * buffer_bytes}).value();
+    // The greeting promises that these are there.
+    for (std::uint64_t i = 0; i < buffers; ++i) {
+      const auto place = memory_.bytes().subspan(i * buffer_bytes, buffer_bytes);
+      id.qp().post(recv_wr{.id = wr_id{i}, .into = memory_.scatter(place)}).value();
+    }
+    const auto hello = own_.to_bytes();
+    connection_ = cm::connect(std::move(id), {.private_data = hello}, patience).value();
+    peer_ = greeting::from_bytes(connection_.peer_data()).value();
+  }
+
+  /// A header that is right, to be made wrong.
+  [[nodiscard]] frame_header header(std::uint32_t length) const {
+    return {.length = length,
+            .sequence = next_sequence_,
+            .granted = peer_.first_sequence + own_.window.buffers};
+  }
+
+  void send(const frame_header& header, std::span<const std::byte> payload) {
+    std::vector<std::byte> frame(frame_header_bytes + payload.size());
+    encode(header, std::span(frame).first<frame_header_bytes>());
+    std::ranges::copy(payload, frame.begin() + frame_header_bytes);
+    send_raw(frame);
+  }
+  void send_raw(std::span<const std::byte> frame) {
+    const auto outbox = memory_.bytes().last(buffer_bytes).first(frame.size());
+    std::ranges::copy(frame, outbox.begin());
+    connection_.qp().post(send_wr{.from = memory_.gather(outbox)}).value();
+    wait_for_success(connection_.qp().send_cq());
+    ++next_sequence_;
+  }
+
+ private:
+  static constexpr std::uint32_t buffers = 8;
+
+  greeting own_{.window = {.buffers = buffers, .buffer_bytes = buffer_bytes},
+                .first_sequence = first_sequence};
+  greeting peer_{};
+  owned_region memory_;
+  cm::connection connection_;
+  std::uint32_t next_sequence_ = first_sequence;
+};
+
+struct lie {
+  std::string name;
+  void (*tell)(hand_made_peer&);
+};
+
+void PrintTo(const lie& which, std::ostream* out) { *out << which.name; }
+
+class stream_liars : public ::testing::TestWithParam<lie> {};
+
+TEST_P(stream_liars, end_in_an_error_of_the_peer) {
+  const auto waiting = listener::bind(own_address(), {.read_timeout = patience}).value();
+  auto accepting = std::async(std::launch::async, [&] { return waiting.accept(patience); });
+  hand_made_peer peer(waiting.local_addr());
+  auto accepted = accepting.get();
+  ASSERT_TRUE(accepted.has_value()) << accepted.error();
+  stream& server = *accepted;
+
+  // It is a live stream: the truth passes.
+  std::vector<std::byte> truth(100);
+  fill_pattern(truth, 5);
+  peer.send(peer.header(100), truth);
+  std::vector<std::byte> got(truth.size());
+  server.read_exactly(got).value();
+  EXPECT_TRUE(same_bytes(got, truth));
+
+  std::vector<std::byte> untouched(8192);
+  fill_pattern(untouched, 6);
+  auto read_into = untouched;
+  GetParam().tell(peer);
+  const auto failed = server.read(read_into);
+
+  ASSERT_FALSE(failed.has_value()) << "read " << *failed << " bytes";
+  EXPECT_EQ(failed.error(), std::errc::protocol_error) << failed.error();
+  EXPECT_EQ(failed.error().category(), error_category::peer) << failed.error();
+  EXPECT_TRUE(same_bytes(read_into, untouched));
+  EXPECT_FALSE(server.read(read_into).has_value()) << "the stream has failed for good";
+  EXPECT_FALSE(server.write_all(got).has_value());
+}
+
+const std::array<std::byte, 64> some_bytes{};
+
+INSTANTIATE_TEST_SUITE_P(
+    all, stream_liars,
+    ::testing::Values(
+        lie{"nothing_at_all", [](hand_made_peer& peer) { peer.send_raw({}); }},
+        lie{"half_a_header",
+            [](hand_made_peer& peer) { peer.send_raw(std::span(some_bytes).first(8)); }},
+        lie{"more_than_was_sent",
+            [](hand_made_peer& peer) { peer.send(peer.header(1000), some_bytes); }},
+        lie{"less_than_was_sent",
+            [](hand_made_peer& peer) { peer.send(peer.header(1), some_bytes); }},
+        lie{"four_gigabytes",
+            [](hand_made_peer& peer) { peer.send(peer.header(0xffffffff), some_bytes); }},
+        lie{"a_frame_left_out",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(64);
+              ++header.sequence;
+              peer.send(header, some_bytes);
+            }},
+        lie{"a_frame_told_twice",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(64);
+              --header.sequence;
+              peer.send(header, some_bytes);
+            }},
+        lie{"a_grant_taken_back",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(64);
+              header.granted -= 4;
+              peer.send(header, some_bytes);
+            }},
+        lie{"a_grant_without_end",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(64);
+              header.granted += 0x40000000;
+              peer.send(header, some_bytes);
+            }},
+        lie{"an_unknown_kind",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(64);
+              header.kind = frame_kind(77);
+              peer.send(header, some_bytes);
+            }},
+        lie{"a_reset_without_a_reason",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(0);
+              header.kind = frame_kind::reset;
+              peer.send(header, {});
+            }}),
+    [](const auto& which) { return which.param.name; });
+
+TEST(stream_end, data_after_it_is_an_error) {
+  const auto waiting = listener::bind(own_address(), {.read_timeout = patience}).value();
+  auto accepting = std::async(std::launch::async, [&] { return waiting.accept(patience); });
+  hand_made_peer peer(waiting.local_addr());
+  auto server = accepting.get().value();
+  auto last = peer.header(64);
+  last.fin = true;
+  peer.send(last, some_bytes);
+  peer.send(peer.header(64), some_bytes);
+
+  std::array<std::byte, 64> got{};
+  // What was said before the lie may be read or lost; the lie itself is never read.
+  std::size_t bytes = 0;
+  for (;;) {
+    const auto outcome = server.read(got);
+    if (!outcome) {
+      EXPECT_EQ(outcome.error().category(), error_category::peer) << outcome.error();
+      break;
+    }
+    bytes += *outcome;
+    if (*outcome == 0) {
+      // The end was read before the lie came in; then closing tells.
+      const auto closed = server.close(patience);
+      EXPECT_FALSE(closed.has_value());
+      break;
+    }
+  }
+  EXPECT_LE(bytes, 64U);
+}
+
+}  // namespace
+
+}  // namespace rdmaxx::device_tests
