@@ -32,29 +32,38 @@ int milliseconds_of(std::chrono::milliseconds timeout) noexcept {
       timeout.count(), 0, std::numeric_limits<int>::max()));
 }
 
+/// rdma_cm says EADDRNOTAVAIL where a wildcard and an address want the same port, in either order.
+bool is_taken_port(int errno_value, const socket_address& address) noexcept {
+  return errno_value == EADDRINUSE || (errno_value == EADDRNOTAVAIL && address.is_any());
+}
+
 std::string address_hint(int errno_value, const socket_address& address) {
-  switch (errno_value) {
-    case EADDRINUSE:
-      return fmt::format(
-          "{}another program uses port {}{}: take another port, end that program, "
-          "or set reuse_address if it has just ended",
-          address.is_any() ? "the wildcard stands for every address of this host: " : "",
-          address.port(), address.is_any() ? " on one of them" : " there");
-    case EADDRNOTAVAIL:
-      return "this host does not have that address" + detail::bracket_hint(address);
-    case ENODEV:
-    case ENOENT:
-      return "no RDMA device of this host has, or leads to, that address" +
-             detail::bracket_hint(address);
-    default:
-      return {};
+  if (is_taken_port(errno_value, address)) {
+    return fmt::format(
+        "{}another program uses port {} {}: take another port, end that program, or set "
+        "reuse_address if it has just ended",
+        address.is_any() ? "the wildcard stands for every address of this host, and " : "",
+        address.port(), address.is_any() ? "on one of them" : "there");
   }
+  if (errno_value == EADDRNOTAVAIL) {
+    return fmt::format(
+        "this host does not have that address, or another program uses port {} on "
+        "every address{}",
+        address.port(), detail::bracket_hint(address));
+  }
+  if (errno_value == ENODEV || errno_value == ENOENT) {
+    return "no RDMA device of this host has, or leads to, that address" +
+           detail::bracket_hint(address);
+  }
+  return {};
 }
 
 result<void> checked(int rc, std::string_view call, const socket_address& address) {
   if (rc == 0) return {};
   const int errno_value = errno_of(rc);
-  return errno_error(call, errno_value, describe(address), address_hint(errno_value, address));
+  auto failed =
+      errno_error(call, errno_value, describe(address), address_hint(errno_value, address));
+  return is_taken_port(errno_value, address) ? failed.as(error_category::resources) : failed;
 }
 
 template <class Value>

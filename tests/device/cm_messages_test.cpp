@@ -46,7 +46,6 @@ TEST(cm_messages, a_wildcard_whose_port_is_taken_tells_that_it_stands_for_every_
   const auto second = cm::listen(fmt::format("0.0.0.0:{}", port));
 
   ASSERT_FALSE(second.has_value());
-  EXPECT_EQ(second.error(), std::errc::address_in_use) << second.error();
   EXPECT_EQ(second.error().category(), error_category::resources) << second.error();
   EXPECT_THAT(second.error().message(),
               AllOf(HasSubstr("every address of this host"),

@@ -2,14 +2,10 @@
 // connect at the same moment.
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <latch>
-#include <mutex>
-#include <thread>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -22,8 +18,6 @@
 namespace rdmaxx::device_tests {
 
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr std::uint32_t edge = 65536;
 
@@ -101,54 +95,6 @@ TEST(stream_shutdown, of_both_directions_is_the_end_for_both_sides) {
   auto closing = std::async(std::launch::async, [&] { return pair.server.close(patience); });
   pair.client.close(patience).value();
   closing.get().value();
-}
-
-/// siw maps at most 144 queues into a process: four for each end of a stream.
-std::size_t many() {
-  if (device_under_test::get().is_iwarp()) return 15;
-  return device_under_test::get().has(capability::faults) ? 200 : 60;
-}
-
-TEST(stream_connections, many_that_connect_at_the_same_moment_all_come_up) {
-  const auto count = many();
-  const stream_options small{.window = {.buffers = 8, .buffer_bytes = 1024},
-                             .send_buffers = 2,
-                             .send_buffer_bytes = 1024,
-                             .read_timeout = patience,
-                             .write_timeout = patience,
-                             .connect_timeout = patience};
-  const auto waiting = listener::bind(own_address(), small).value();
-  std::latch ready(static_cast<std::ptrdiff_t>(count));
-  std::vector<std::jthread> clients;
-  for (std::size_t i = 0; i < count; ++i) {
-    clients.emplace_back([&, i] {
-      ready.arrive_and_wait();
-      auto client = stream::connect(waiting.local_addr(), small);
-      if (!client) {
-        ADD_FAILURE() << i << ": " << client.error();
-        return;
-      }
-      std::array<std::byte, 500> said{};
-      std::array<std::byte, 500> heard{};
-      fill_pattern(said, i);
-      client->write_all(said).value();
-      client->read_exactly(heard).value();
-      EXPECT_TRUE(same_bytes(heard, said)) << i;
-      client->shutdown(direction::write);
-    });
-  }
-  std::vector<stream> servers;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto accepted = waiting.accept(patience);
-    ASSERT_TRUE(accepted.has_value()) << i << ": " << accepted.error();
-    servers.push_back(*std::move(accepted));
-  }
-  for (auto& server : servers) {
-    std::array<std::byte, 500> got{};
-    server.read_exactly(got).value();
-    server.write_all(got).value();
-    server.flush().value();
-  }
 }
 
 }  // namespace
