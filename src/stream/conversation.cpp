@@ -313,8 +313,9 @@ error conversation::failure_of(const error& told) {
 template <class Ready>
 bool conversation::spin(lock& held, time_point deadline, Ready ready) {
   // In real time, whatever a test does with the deadlines' clock.
-  const auto end = std::chrono::steady_clock::now() +
-                   std::min<stream_clock::duration>(deadline - stream_clock::now(), options_.spin);
+  const auto end = deadline_after(
+      std::chrono::steady_clock::now(),
+      std::min<stream_clock::duration>(deadline - stream_clock::now(), options_.spin));
   while (std::chrono::steady_clock::now() < end) {
     held.unlock();  // others may have work meanwhile
     held.lock();

@@ -31,7 +31,7 @@ class straggler_service {
       const auto interval = std::max(after, shortest_interval);
       entries_.push_back({.whose = whose,
                           .interval = interval,
-                          .due = std::chrono::steady_clock::now() + interval});
+                          .due = deadline_after(std::chrono::steady_clock::now(), interval)});
     }
     changed_.notify_one();
   }
@@ -86,7 +86,7 @@ class straggler_service {
     const auto found = current.whose.lock();
     if (found == nullptr || !found->push()) return false;
     current.interval = std::min(current.interval * 2, longest_interval);
-    current.due = std::chrono::steady_clock::now() + current.interval;
+    current.due = deadline_after(std::chrono::steady_clock::now(), current.interval);
     return true;
   }
 

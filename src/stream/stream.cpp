@@ -59,6 +59,28 @@ void drop_front(std::vector<std::span<Byte>>& pieces, std::size_t bytes) {
   if (!pieces.empty()) pieces.front() = pieces.front().subspan(bytes);
 }
 
+/// What a stream or a half refers to; one that was moved from refers to nothing.
+detail::conversation& live(const std::shared_ptr<detail::conversation_handle>& shared,
+                           const detail::call_site& call = detail::call_site::current()) noexcept {
+  detail::expect(shared != nullptr, detail::empty_handle, detail::use_the_other, call);
+  return **shared;
+}
+
+/// "stream 10.0.0.1:33000 → 10.0.0.7:7471, queue pair 0x11 rts"
+std::string text_of(std::string_view kind,
+                    const std::shared_ptr<detail::conversation_handle>& shared) {
+  if (shared == nullptr) return fmt::format("{} (empty)", kind);
+  const auto& connected = (*shared)->connection();
+  auto text = fmt::format("{} {} → {}", kind, describe(connected.local_address()),
+                          describe(connected.peer_address()));
+  if (const auto& qp = connected.qp()) {
+    const auto state = qp.state();
+    text += fmt::format(", queue pair {:#x} {}", qp.number().value(),
+                        state ? describe(*state) : "in an unknown state");
+  }
+  return text;
+}
+
 /// What a refusal means: the peer's greeting may say more than its reason.
 error explained(const error& refusal, const greeting& own) {
   const auto peer = greeting::from_bytes(refusal.peer_data());
@@ -84,16 +106,16 @@ std::string_view describe(direction which) noexcept {
 // --- reading -----------------------------------------------------------------------------------
 
 stream_reader::stream_reader(std::shared_ptr<detail::conversation_handle> shared) noexcept
-    : shared_(std::move(shared)), read_timeout_((*shared_)->options().read_timeout) {}
+    : shared_(std::move(shared)), read_timeout_(live(shared_).options().read_timeout) {}
 
 result<std::size_t> stream_reader::read(std::span<const std::span<std::byte>> into) {
-  RDMAXX_TRY(const auto count, (*shared_)->read(into, deadline_of(read_timeout_)));
+  RDMAXX_TRY(const auto count, live(shared_).read(into, deadline_of(read_timeout_)));
   if (!count) return timed_out("reading from a stream");
   return *count;
 }
 
 result<std::optional<std::size_t>> stream_reader::try_read(std::span<std::byte> into) {
-  return (*shared_)->read(std::span(&into, 1), time_point::min());
+  return live(shared_).read(std::span(&into, 1), time_point::min());
 }
 
 result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> into) {
@@ -101,7 +123,7 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
   const auto wanted = total(into);
   std::vector pieces(into.begin(), into.end());
   for (std::size_t done = 0; done < wanted;) {
-    const auto outcome = (*shared_)->read(pieces, deadline);
+    const auto outcome = live(shared_).read(pieces, deadline);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
     if (!count) return incomplete(timed_out("reading from a stream", go_on), done, wanted);
@@ -116,24 +138,24 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
 }
 
 result<std::span<const std::byte>> stream_reader::peek() {
-  return (*shared_)->peek(deadline_of(read_timeout_));
+  return live(shared_).peek(deadline_of(read_timeout_));
 }
 
-void stream_reader::consume(std::size_t bytes) { (*shared_)->consume(bytes); }
+void stream_reader::consume(std::size_t bytes) { live(shared_).consume(bytes); }
 
 // --- writing -----------------------------------------------------------------------------------
 
 stream_writer::stream_writer(std::shared_ptr<detail::conversation_handle> shared) noexcept
-    : shared_(std::move(shared)), write_timeout_((*shared_)->options().write_timeout) {}
+    : shared_(std::move(shared)), write_timeout_(live(shared_).options().write_timeout) {}
 
 result<std::size_t> stream_writer::write(std::span<const std::span<const std::byte>> from) {
-  RDMAXX_TRY(const auto count, (*shared_)->write(from, deadline_of(write_timeout_), false));
+  RDMAXX_TRY(const auto count, live(shared_).write(from, deadline_of(write_timeout_), false));
   if (!count) return timed_out("writing to a stream");
   return *count;
 }
 
 result<std::optional<std::size_t>> stream_writer::try_write(std::span<const std::byte> from) {
-  return (*shared_)->write(std::span(&from, 1), time_point::min(), false);
+  return live(shared_).write(std::span(&from, 1), time_point::min(), false);
 }
 
 result<void> stream_writer::write_all(std::span<const std::span<const std::byte>> from) {
@@ -141,7 +163,7 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
   const auto wanted = total(from);
   std::vector pieces(from.begin(), from.end());
   for (std::size_t done = 0; done < wanted;) {
-    const auto outcome = (*shared_)->write(pieces, deadline, true);
+    const auto outcome = live(shared_).write(pieces, deadline, true);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
     if (!count) return incomplete(timed_out("writing to a stream", go_on), done, wanted);
@@ -153,14 +175,16 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
 
 result<void> stream_writer::write_all(const memory_region& region,
                                       std::span<const std::byte> from) {
-  return (*shared_)->write_registered(region, from, deadline_of(write_timeout_));
+  return live(shared_).write_registered(region, from, deadline_of(write_timeout_));
 }
 
-result<void> stream_writer::flush() { return (*shared_)->flush(deadline_of(write_timeout_)); }
+result<void> stream_writer::flush() { return live(shared_).flush(deadline_of(write_timeout_)); }
 
 // --- the whole ---------------------------------------------------------------------------------
 
-detail::conversation& stream::shared() const noexcept { return **stream_reader::shared_; }
+detail::conversation& stream::shared(const detail::call_site& call) const noexcept {
+  return live(stream_reader::shared_, call);
+}
 
 result<stream> stream::connect(std::string_view peer, const stream_options& options) {
   return detail::first_success(peer, options, &stream_options::connect_timeout,
@@ -234,9 +258,12 @@ result<stream> stream::join(read_half&& reading, write_half&& writing) {
 }
 
 std::string describe(const stream& connected) {
-  return fmt::format("stream {} → {}", describe(connected.local_addr()),
-                     describe(connected.peer_addr()));
+  return text_of("stream", connected.stream_reader::shared_);
 }
+
+std::string describe(const read_half& half) { return text_of("read_half", half.shared_); }
+
+std::string describe(const write_half& half) { return text_of("write_half", half.shared_); }
 
 read_half& read_half::operator=(read_half&& other) noexcept {
   if (this != &other) {
@@ -247,14 +274,14 @@ read_half& read_half::operator=(read_half&& other) noexcept {
 }
 
 void read_half::end() noexcept {
-  if (shared_ != nullptr) (*shared_)->give_up_reading();
+  if (shared_ != nullptr) live(shared_).give_up_reading();
 }
 
 result<void> read_half::close(std::chrono::milliseconds deadline) {
-  return (*shared_)->close_reading(deadline_after(deadline));
+  return live(shared_).close_reading(deadline_after(deadline));
 }
 
-void read_half::abort() { (*shared_)->abort(); }
+void read_half::abort() { live(shared_).abort(); }
 
 write_half& write_half::operator=(write_half&& other) noexcept {
   if (this != &other) {
@@ -265,15 +292,15 @@ write_half& write_half::operator=(write_half&& other) noexcept {
 }
 
 void write_half::end() noexcept {
-  if (shared_ != nullptr) (*shared_)->shutdown_write();
+  if (shared_ != nullptr) live(shared_).shutdown_write();
 }
 
-void write_half::shutdown() { (*shared_)->shutdown_write(); }
+void write_half::shutdown() { live(shared_).shutdown_write(); }
 
 result<void> write_half::close(std::chrono::milliseconds deadline) {
-  return (*shared_)->close_writing(deadline_after(deadline));
+  return live(shared_).close_writing(deadline_after(deadline));
 }
 
-void write_half::abort() { (*shared_)->abort(); }
+void write_half::abort() { live(shared_).abort(); }
 
 }  // namespace rdmaxx::inline v0

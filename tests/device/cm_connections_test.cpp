@@ -326,7 +326,7 @@ TEST_F(cm_connections, the_client_hears_that_the_server_has_disconnected) {
 TEST_F(cm_connections, a_wait_for_completions_hears_that_the_peer_has_disconnected) {
   cm_conversation talk;
   const auto memory = talk.server.pd().allocate_local({.bytes = 64}).value();
-  talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = {{memory.scatter()}}}).value();
+  talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = memory.scatter()}).value();
   talk.client.disconnect().value();
   std::array<work_completion, 4> room;
   std::size_t flushed = 0;
@@ -347,7 +347,7 @@ TEST_F(cm_connections, a_wait_for_completions_hears_that_the_peer_has_disconnect
 TEST_F(cm_connections, a_wait_for_completions_brings_what_completes_and_ends_in_time) {
   cm_conversation talk;
   const auto memory = talk.server.pd().allocate_local({.bytes = 64}).value();
-  talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = {{memory.scatter()}}}).value();
+  talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = memory.scatter()}).value();
   std::array<work_completion, 4> room;
   const auto& cq = talk.server.qp().recv_cq();
   EXPECT_TRUE(talk.server.wait_completions(cq, room, 50ms).value().empty());
@@ -355,7 +355,7 @@ TEST_F(cm_connections, a_wait_for_completions_brings_what_completes_and_ends_in_
   auto waiting = std::async(std::launch::async,
                             [&] { return talk.server.wait_completions(cq, room, patience); });
   const auto from = talk.client.pd().allocate_local({.bytes = 64}).value();
-  talk.client.qp().post(send_wr{.from = {{from.gather()}}}).value();
+  talk.client.qp().post(send_wr{.from = from.gather()}).value();
   const auto found = waiting.get().value();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found.front().id(), wr_id{7});

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -93,6 +94,18 @@ TEST(stream_messages, writing_after_the_own_shutdown_is_misuse) {
   EXPECT_EQ(refused.error(), std::errc::broken_pipe);
   EXPECT_EQ(refused.error().category(), error_category::misuse) << refused.error();
   EXPECT_THAT(refused.error().message(), HasSubstr("this side has shut down writing"));
+}
+
+TEST(stream_messages, streams_and_halves_are_described_with_their_queue_pair) {
+  stream_pair pair;
+  const auto number = fmt::format("queue pair {:#x}", pair.client.native().qp.number().value());
+  const auto way =
+      fmt::format("{} → {}", describe(pair.client.local_addr()), describe(pair.client.peer_addr()));
+  EXPECT_THAT(describe(pair.client), AllOf(HasSubstr("stream " + way), HasSubstr(number)));
+  const auto [reads, writes] = std::move(pair.client).into_split();
+  EXPECT_THAT(describe(reads), AllOf(HasSubstr("read_half " + way), HasSubstr(number)));
+  EXPECT_THAT(describe(writes), AllOf(HasSubstr("write_half " + way), HasSubstr(number)));
+  EXPECT_EQ(describe(pair.client), "stream (empty)");  // NOLINT(bugprone-use-after-move)
 }
 
 TEST(stream_messages, an_early_end_is_the_peers) {

@@ -134,9 +134,9 @@ TEST_F(drain, works_with_full_queues_whose_completion_queue_has_no_room_for_more
   const auto sends = std::min(pair.a.qp.capabilities().max_send_wr, 64U);
   const auto receives = std::min(pair.a.qp.capabilities().max_recv_wr, 64U);
   for (std::uint64_t i = 0; i < receives; ++i)
-    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = {{memory.scatter()}}}).value();
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = memory.scatter()}).value();
   for (std::uint64_t i = 0; i < sends; ++i)
-    pair.a.qp.post(send_wr{.id = wr_id{100 + i}, .from = {{memory.gather()}}}).value();
+    pair.a.qp.post(send_wr{.id = wr_id{100 + i}, .from = memory.gather()}).value();
   tally completed;
 
   pair.a.qp.drain(completed.sink()).value();
@@ -159,10 +159,10 @@ TEST_F(drain, comes_to_an_end_while_a_neighbour_keeps_completing) {
     if (completion.queue_pair() != neighbour.number()) return;
     is_endless = std::chrono::steady_clock::now() > end;
     if (is_endless) return;
-    neighbour.post(recv_wr{.into = {{memory.scatter()}}}).value();
+    neighbour.post(recv_wr{.into = memory.scatter()}).value();
     neighbour.to_error().value();  // rxe looks at its receive queue only then
   };
-  for (int i = 0; i < 20; ++i) neighbour.post(recv_wr{.into = {{memory.scatter()}}}).value();
+  for (int i = 0; i < 20; ++i) neighbour.post(recv_wr{.into = memory.scatter()}).value();
   neighbour.to_error().value();
 
   EXPECT_TRUE(pair.a.qp.drain(keep_completing).has_value());

@@ -37,6 +37,7 @@
 
 #include <rdmaxx/cm/connection.hpp>
 #include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/core/precondition.hpp>
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
@@ -190,9 +191,11 @@ class stream : public stream_reader, public stream_writer {
       : stream_reader(shared), stream_writer(shared) {}
   stream(stream_reader&& reading, stream_writer&& writing) noexcept
       : stream_reader(std::move(reading)), stream_writer(std::move(writing)) {}
-  [[nodiscard]] detail::conversation& shared() const noexcept;
+  friend std::string describe(const stream& connected);
+  [[nodiscard]] detail::conversation& shared(
+      const detail::call_site& call = detail::call_site::current()) const noexcept;
 };
-/// "stream 10.0.0.1:33000 → 10.0.0.7:7471"
+/// "stream 10.0.0.1:33000 → 10.0.0.7:7471, queue pair 0x11 rts"
 [[nodiscard]] std::string describe(const stream& connected);
 
 class read_half : public stream_reader {
@@ -211,6 +214,7 @@ class read_half : public stream_reader {
 
  private:
   friend class stream;
+  friend std::string describe(const read_half& half);
   explicit read_half(stream_reader&& of) noexcept : stream_reader(std::move(of)) {}
   void end() noexcept;
 };
@@ -234,8 +238,12 @@ class write_half : public stream_writer {
 
  private:
   friend class stream;
+  friend std::string describe(const write_half& half);
   explicit write_half(stream_writer&& of) noexcept : stream_writer(std::move(of)) {}
   void end() noexcept;
 };
+
+[[nodiscard]] std::string describe(const read_half& half);
+[[nodiscard]] std::string describe(const write_half& half);
 
 }  // namespace rdmaxx::inline v0
