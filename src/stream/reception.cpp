@@ -118,12 +118,16 @@ result<std::shared_ptr<conversation>> reception::try_next() {
     for (; next < peers_.size(); ++next) {
       const auto peer = peers_.begin() + static_cast<std::ptrdiff_t>(next);
       const auto news = news_of(*peer);
-      if (news && !news->has_value()) continue;
+      if (!news) {
+        const auto& one = gone.emplace(taken(peer));
+        watch();
+        return told_of(news.error(), one.id.peer_address());
+      }
+      const auto& established = *news;
+      if (!established) continue;
       auto& one = gone.emplace(taken(peer));
       watch();
-      if (!news) return told_of(news.error(), one.id.peer_address());
-      const cm_event& established = news->value();
-      return conversation::create(cm::connection(std::move(one.id), established),
+      return conversation::create(cm::connection(std::move(one.id), *established),
                                   std::move(one.equipment), one.terms, options_);
     }
     if (peers_.size() >= most_half_open_) break;

@@ -254,7 +254,7 @@ result<stream> stream::join(read_half&& reading, write_half&& writing) {
     return misuse_error("stream::join", "the halves are not those of one stream",
                         "join what into_split() gave");
   }
-  return stream(static_cast<stream_reader&&>(reading), static_cast<stream_writer&&>(writing));
+  return stream(std::move(reading), std::move(writing));
 }
 
 std::string describe(const stream& connected) {

@@ -38,7 +38,7 @@ using std::chrono::steady_clock;
 
 std::chrono::seconds limit() {
   if (const char* wanted = std::getenv("RDMAXX_TEST_LIMIT"))
-    return std::chrono::seconds(std::atoi(wanted));
+    return std::chrono::seconds(std::strtol(wanted, nullptr, 10));
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr bool is_slow = true;
 #else

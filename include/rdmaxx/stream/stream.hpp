@@ -59,7 +59,7 @@ using stream_statistics = stream_protocol::engine_statistics;
 /// What a stream is made of, for those who want more than it offers.
 struct stream_native {
   const cm_id& id;
-  const queue_pair& qp;
+  const queue_pair& qp;  ///< empty once a zero-copy write has had to destroy it
 };
 
 /// Receiving. All of it counts for stream and read_half alike.

@@ -196,7 +196,9 @@ class queue_pair : public unique_handle<ibv_qp> {
   /// Moves the queue pair to the error state and waits until every request posted so far has
   /// completed. It polls both completion queues itself and hands everything it finds, also of other
   /// queue pairs on them, to `sink`; nobody else may poll them meanwhile, and nobody may post.
-  /// Afterwards the device touches no buffer of this queue pair any more.
+  /// Afterwards the device touches no buffer of this queue pair any more. (iWARP may lose what is
+  /// posted when the connection has ended already: that never completes, and its buffer is free
+  /// when the queue pair is destroyed.)
   [[nodiscard]] result<void> drain(
       const completion_sink& sink = {},
       std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;
