@@ -12,6 +12,7 @@
 #include <rdmaxx/core/deadline.hpp>
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/core/flags.hpp>
+#include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/format.hpp>
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/core/identifiers.hpp>

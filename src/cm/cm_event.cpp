@@ -216,7 +216,8 @@ rdmaxx::datagram_peer cm_event::datagram_peer() const noexcept {
 void cm_event::ack() noexcept {
   if (native_ == nullptr) return;
   // Before the references go: destroying the identifier waits for this acknowledgement.
-  rdma_ack_cm_event(std::exchange(native_, nullptr));
+  auto* const event = std::exchange(native_, nullptr);
+  if (!subject_ || !subject_.get()->is_made_before_fork()) rdma_ack_cm_event(event);
   if (subject_) id_block(subject_)->unacknowledged.fetch_sub(1);
   subject_ = {};
   new_id_ = {};

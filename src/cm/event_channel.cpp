@@ -47,6 +47,7 @@ result<event_channel> event_channel::adopt(rdma_event_channel* native, adoption 
 }
 
 result<cm_id> event_channel::create_id(port_space space) const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "rdma_create_id"));
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(live(), &id, nullptr, static_cast<rdma_port_space>(space)) != 0)
     return errno_error("rdma_create_id", errno, fmt::format("port space {}", describe(space)));
@@ -61,6 +62,7 @@ result<cm_id> event_channel::adopt_id(rdma_cm_id* id, adoption how) const {
 }
 
 result<std::optional<cm_event>> event_channel::try_get_event() const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "rdma_get_cm_event"));
   auto& channel = detail::block_of(*this);
   for (;;) {
     // Released after the lock, for which the end of an identifier asks.

@@ -8,7 +8,10 @@
 
 #include <fmt/format.h>
 
+#include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/result.hpp>
+
+#include "core/fork_hint.hpp"
 
 namespace rdmaxx::inline v0 {
 
@@ -200,6 +203,9 @@ error errno_error(std::string_view operation, int errno_value, std::string probl
   const std::error_code code(errno_value, std::generic_category());
   const auto* known = find_errno(code);
   if (hint.empty() && known != nullptr) hint = known->hint;
+  // What devices give for objects of the parent, too.
+  if (errno_value == ENODEV && detail::fork_generation() != 0 && hint != detail::fork_hint)
+    hint += fmt::format("; this process was forked: {}", detail::fork_hint);
   return error({
       .operation = std::string(operation),
       .code = code,

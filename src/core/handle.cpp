@@ -28,6 +28,7 @@ bool resource::try_retain() noexcept {
 }
 
 void resource::end() noexcept {
+  if (is_made_before_fork()) return;
   const int rc = destroy();
   if (rc == 0) {
     delete this;

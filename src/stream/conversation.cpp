@@ -107,6 +107,7 @@ conversation::conversation(cm::connection connected, stream_equipment equipment,
 conversation::~conversation() = default;
 
 result<int> conversation::fd() {
+  RDMAXX_TRY(check_generation(generation_, "stream::fd"));
   const lock held(mutex_);
   if (descriptor_ == nullptr) {
     RDMAXX_TRY(descriptor_, joint_descriptor::create({equipment_.channel.fd(), connection_.fd()}));
@@ -450,6 +451,7 @@ bool conversation::push() {
 
 result<std::optional<std::size_t>> conversation::read(std::span<const std::span<std::byte>> into,
                                                       time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   lock held(mutex_);
   if (!engine_.can_read() &&
@@ -472,6 +474,7 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
 }
 
 result<std::span<const std::byte>> conversation::peek(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
   lock held(mutex_);
   if (!wait(held, deadline, [this] { return engine_.can_read(); }, awaited::arrival))
     return errno_error("reading from a stream", ETIMEDOUT);
@@ -483,6 +486,7 @@ result<std::span<const std::byte>> conversation::peek(time_point deadline) {
 }
 
 void conversation::consume(std::size_t bytes) {
+  if (is_made_before_fork()) return;
   const lock held(mutex_);
   engine_.consume(bytes);
   advance();
@@ -490,6 +494,7 @@ void conversation::consume(std::size_t bytes) {
 
 result<std::optional<std::size_t>> conversation::write(
     std::span<const std::span<const std::byte>> from, time_point deadline, bool until_all) {
+  RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   lock held(mutex_);
   poll_sends();
@@ -530,6 +535,7 @@ std::size_t conversation::copy(std::span<const std::byte> bytes) {
 
 result<void> conversation::write_registered(const memory_region& region,
                                             std::span<const std::byte> bytes, time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
   RDMAXX_TRY(region.try_gather(bytes));
   lock held(mutex_);
   if (region.native()->pd != equipment_.send_memory.native()->pd) {
@@ -581,6 +587,7 @@ void conversation::reclaim_memory(lock& held) {
 }
 
 result<void> conversation::flush(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "flushing a stream"));
   lock held(mutex_);
   engine_.flush();
   const auto arrived = [this] {
@@ -596,6 +603,7 @@ result<void> conversation::flush(time_point deadline) {
 }
 
 void conversation::shutdown_write() {
+  if (is_made_before_fork()) return;
   const lock held(mutex_);
   engine_.shutdown_write();
   progress();
@@ -603,12 +611,14 @@ void conversation::shutdown_write() {
 }
 
 void conversation::shutdown_read() {
+  if (is_made_before_fork()) return;
   const lock held(mutex_);
   engine_.shutdown_read();
   progress();
 }
 
 result<void> conversation::close(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   lock held(mutex_);
   engine_.shutdown_write();
   const auto finished = [this] {
@@ -632,6 +642,7 @@ result<void> conversation::close(time_point deadline) {
 }
 
 result<void> conversation::close_reading(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   lock held(mutex_);
   const auto ended = [this] {
     engine_.consume(engine_.available());
@@ -647,6 +658,7 @@ result<void> conversation::close_reading(time_point deadline) {
 }
 
 result<void> conversation::close_writing(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   lock held(mutex_);
   engine_.shutdown_write();
   if (!wait(held, deadline, [this] { return engine_.has_sent_fin() || engine_.failure(); })) {
@@ -672,6 +684,7 @@ void conversation::tell_of_abort(lock& held) {
 }
 
 void conversation::abort() {
+  if (is_made_before_fork()) return;
   lock held(mutex_);
   engine_.abort();
   tell_of_abort(held);
@@ -679,6 +692,7 @@ void conversation::abort() {
 }
 
 void conversation::give_up_reading() {
+  if (is_made_before_fork()) return;
   {
     const lock held(mutex_);
     log_unread();
@@ -713,6 +727,7 @@ void conversation::linger() {
 }
 
 stream_protocol::engine_statistics conversation::statistics() {
+  if (is_made_before_fork()) return {};
   const lock held(mutex_);
   return engine_.statistics();
 }

@@ -23,6 +23,7 @@
 
 #include <rdmaxx/cm/connection.hpp>
 #include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
@@ -96,6 +97,10 @@ class conversation : public std::enable_shared_from_this<conversation> {
 
   /// Sends what was held back. True if something is still left.
   [[nodiscard]] bool push();
+  /// It belongs to the parent of this process: nothing but its address may be used.
+  [[nodiscard]] bool is_made_before_fork() const noexcept {
+    return generation_ != fork_generation();
+  }
 
   [[nodiscard]] stream_protocol::engine_statistics statistics();
   [[nodiscard]] const cm::connection& connection() const noexcept { return connection_; }
@@ -145,6 +150,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
   [[nodiscard]] error failure_of(const error& told);
   void log_unread() const;
 
+  const std::uint32_t generation_ = fork_generation();
   std::mutex mutex_;
   std::condition_variable changed_;
   bool has_leader_ = false;

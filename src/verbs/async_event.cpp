@@ -154,7 +154,7 @@ bool async_event::concerns(const shared_receive_queue& srq) const noexcept {
 void async_event::acknowledge() noexcept {
   if (!std::exchange(pending_, false)) return;
   // Before the reference goes: destroying the object waits for this acknowledgement.
-  ibv_ack_async_event(&native_);
+  if (!detail::block_of(context_).is_made_before_fork()) ibv_ack_async_event(&native_);
   subject_ = {};
 }
 
@@ -173,6 +173,7 @@ result<async_event_queue> context::async_events() const {
 }
 
 result<std::optional<async_event>> async_event_queue::try_get() const {
+  RDMAXX_TRY(detail::handle_access::check_process(context_, "ibv_get_async_event"));
   for (;;) {
     ibv_async_event native{};
     if (ibv_get_async_event(context_.native(), &native) != 0) {

@@ -13,6 +13,7 @@
 namespace rdmaxx::inline v0 {
 
 result<completion_channel> context::create_completion_channel() const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_create_comp_channel"));
   auto* const block = new detail::channel_block(*this);
   detail::reference reference(block);
   RDMAXX_TRY(block->native, check(ibv_create_comp_channel(live()), "ibv_create_comp_channel"));
@@ -28,7 +29,8 @@ completion_queue cq_event::queue() const noexcept {
 
 void cq_event::acknowledge() noexcept {
   if (native_ == nullptr) return;
-  ibv_ack_cq_events(std::exchange(native_, nullptr), 1);
+  auto* const cq = std::exchange(native_, nullptr);
+  if (!block_.get()->is_made_before_fork()) ibv_ack_cq_events(cq, 1);
   block_ = {};
 }
 
@@ -46,6 +48,7 @@ const rdmaxx::context& completion_channel::context() const noexcept {
 }
 
 result<std::optional<cq_event>> completion_channel::try_get() const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_get_cq_event"));
   for (;;) {
     ibv_cq* cq = nullptr;
     void* cq_context = nullptr;

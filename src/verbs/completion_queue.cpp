@@ -35,6 +35,7 @@ constexpr std::uint32_t largest_int = std::numeric_limits<int>::max();
 }  // namespace
 
 result<completion_queue> context::create_cq(const completion_queue_config& config) const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_create_cq"));
   if (config.capacity == 0 || config.capacity > largest_int) {
     return capacity_error("create_cq", EINVAL, config.capacity, *this);
   }

@@ -66,6 +66,7 @@ result<detail::page_buffer> map_pages(const region_allocation& wanted) {
 template <class Region>
 result<Region> register_buffer(const protection_domain& pd, std::span<const std::byte> buffer,
                                access_flags access, detail::page_buffer owned = {}) {
+  RDMAXX_TRY(detail::handle_access::check_process(pd, "ibv_reg_mr"));
   const auto& limits = detail::block_of(pd.context()).limits;
   if (buffer.empty()) return registration_failed(EINVAL, buffer, access, limits);
   auto* const block = new detail::memory_region_block(pd, std::move(owned));
@@ -88,6 +89,7 @@ result<owned_region> allocate(const protection_domain& pd, const region_allocati
 }  // namespace
 
 result<protection_domain> context::alloc_pd() const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_alloc_pd"));
   auto* const block = new detail::pd_block(*this);
   detail::reference reference(block);
   RDMAXX_TRY(block->native, check(ibv_alloc_pd(live()), "ibv_alloc_pd"));

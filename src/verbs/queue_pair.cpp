@@ -104,6 +104,7 @@ qp_attribute_mask meaningful(qp_type type, qp_state now) noexcept {
 
 result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
                                              const queue_pair_config& config, qp_creation how) {
+  RDMAXX_TRY(handle_access::check_process(pd, how.call));
   if (!config.send_cq || !config.recv_cq) {
     return misuse_error("create_qp", "send_cq and recv_cq must both be given",
                         "they may be the same queue");

@@ -43,6 +43,7 @@ std::string describe(const shared_receive_queue_config& config) {
 
 result<shared_receive_queue> protection_domain::create_srq(
     const shared_receive_queue_config& config) const {
+  RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_create_srq"));
   auto* const block = new detail::srq_block(*this);
   detail::reference held(block);
   ibv_srq_init_attr wishes{};

@@ -11,7 +11,8 @@
 //
 // When the last reference goes, the resource calls its C destroy function. If that fails, the
 // resource is leaked, with all that it refers to (parents, buffers), and the failure is logged:
-// memory that a device may still write must not be freed.
+// memory that a device may still write must not be freed. In a child of a fork(2) the parent's
+// objects are left alone: nothing is destroyed, freed or logged there.
 //
 // Handles cache the native pointer, so the data path does not look into the block; and the block's
 // address never changes, so the C object's *_context can point to it.
@@ -30,6 +31,7 @@
 #include <string_view>
 #include <utility>
 
+#include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/precondition.hpp>
 
 namespace rdmaxx::inline v0 {
@@ -66,6 +68,14 @@ class resource {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
 
+  /// It belongs to the parent of this process.
+  [[nodiscard]] bool is_made_before_fork() const noexcept {
+    return generation_ != fork_generation();
+  }
+  [[nodiscard]] result<void> check_process(std::string_view operation) const {
+    return check_generation(generation_, operation);
+  }
+
  protected:
   virtual ~resource() = default;
 
@@ -78,6 +88,7 @@ class resource {
   void end() noexcept;
 
   std::atomic<std::uint32_t> references_{1};
+  const std::uint32_t generation_ = fork_generation();
 };
 
 /// The block of one C object: its pointer and how it ends. Derived blocks add references to
@@ -224,6 +235,13 @@ struct handle_access {
                                     const call_site& call = call_site::current()) noexcept {
     expect(static_cast<bool>(of.block_), empty_handle, use_the_other, call);
     return *static_cast<Block*>(of.block_.get());
+  }
+  /// A failure if the object belongs to the parent of this process.
+  template <class Native>
+  [[nodiscard]] static result<void> check_process(const handle<Native>& of,
+                                                  std::string_view operation,
+                                                  const call_site& call = call_site::current()) {
+    return block<resource>(of, call).check_process(operation);
   }
 };
 

@@ -1,0 +1,29 @@
+#include <rdmaxx/core/fork.hpp>
+
+#include <atomic>
+#include <cerrno>
+
+#include <pthread.h>
+
+#include "core/fork_hint.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+namespace {
+
+constinit std::atomic<std::uint32_t> generation{0};
+
+// Before main: a fork may come before the first object.
+[[maybe_unused]] const int registered =
+    ::pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+
+}  // namespace
+
+std::uint32_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+
+error forked_error(std::string_view operation) {
+  return errno_error(operation, ENODEV, "the object was made before a fork",
+                     std::string(fork_hint));
+}
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,13 @@
+#pragma once
+
+// fork_hint: what to do about an object that belongs to the parent of a fork.
+
+#include <string_view>
+
+namespace rdmaxx::inline v0::detail {
+
+inline constexpr std::string_view fork_hint =
+    "what was made before fork() belongs to the parent: open the device and connect anew in the "
+    "child, or call exec or _exit there";
+
+}  // namespace rdmaxx::inline v0::detail
