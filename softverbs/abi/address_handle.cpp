@@ -9,27 +9,28 @@ using namespace softverbs;
 using namespace softverbs::abi;
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
-  return is_soft(pd) ? verbs::create_ah(pd, attributes)
+  return is_soft(pd) ? c_function<verbs::create_ah>(pd, attributes)
                      : RDMAXX_REAL(ibv_create_ah)(pd, attributes);
 }
 
 int ibv_destroy_ah(ibv_ah* ah) {
-  return is_soft(ah) ? verbs::destroy_ah(ah) : RDMAXX_REAL(ibv_destroy_ah)(ah);
+  return is_soft(ah) ? c_function<verbs::destroy_ah>(ah) : RDMAXX_REAL(ibv_destroy_ah)(ah);
 }
 
 int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* completion, ibv_grh* grh,
                         ibv_ah_attr* attributes) {
   return is_soft(context)
-             ? verbs::init_ah_from_wc(context, port, completion, grh, attributes)
+             ? c_function<verbs::init_ah_from_wc>(context, port, completion, grh, attributes)
              : RDMAXX_REAL(ibv_init_ah_from_wc)(context, port, completion, grh, attributes);
 }
 
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* completion, ibv_grh* grh, std::uint8_t port) {
   if (!is_soft(pd)) return RDMAXX_REAL(ibv_create_ah_from_wc)(pd, completion, grh, port);
   ibv_ah_attr attributes{};
-  const int error = verbs::init_ah_from_wc(pd->context, port, completion, grh, &attributes);
+  const int error =
+      c_function<verbs::init_ah_from_wc>(pd->context, port, completion, grh, &attributes);
   if (error > 0) errno = error;
-  return error == 0 ? verbs::create_ah(pd, &attributes) : nullptr;
+  return error == 0 ? c_function<verbs::create_ah>(pd, &attributes) : nullptr;
 }
 
 // For soft devices the kernel looks up MAC addresses when it sends. What follows from the address

@@ -32,12 +32,14 @@ const ibv_context* context_of(const ibv_async_event& event) {
 }  // namespace
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
-  return is_soft(context) ? verbs::get_async_event(context, event)
-                          : RDMAXX_REAL(ibv_get_async_event)(context, event);
+  return is_soft(context)
+             ? c_function<verbs::get_async_event, failure_as::minus_one>(context, event)
+             : RDMAXX_REAL(ibv_get_async_event)(context, event);
 }
 
 void ibv_ack_async_event(ibv_async_event* event) {
   const auto* const context = context_of(*event);
   if (context == nullptr) return;
-  is_soft(context) ? verbs::ack_async_event(event) : RDMAXX_REAL(ibv_ack_async_event)(event);
+  is_soft(context) ? c_function<verbs::ack_async_event>(event)
+                   : RDMAXX_REAL(ibv_ack_async_event)(event);
 }

@@ -48,7 +48,7 @@ merged_lists& lists() {
 ibv_device** merged_device_list(int* count) {
   real_device_list real;
   int softs = 0;
-  auto* const soft = verbs::list_devices(&softs);
+  auto* const soft = c_function<verbs::list_devices>(&softs);
   if (soft == nullptr) softs = 0;
 
   const int size = real.size() + softs;
@@ -92,18 +92,11 @@ ibv_device** ibv_get_device_list(int* count) try {
   errno = list == nullptr ? ENOMEM : error_before;  // that there is no real device is no failure
   return list;
 } catch (...) {
-  return fails_with(ENOMEM);
+  return fails_with(errno_of_exception());
 }
 
 void ibv_free_device_list(ibv_device** list) {
   ibv_device** real = list;
   if (lists().take(list, real)) std::free(static_cast<void*>(list));
   if (real != nullptr) RDMAXX_REAL(ibv_free_device_list)(real);
-}
-
-ibv_context* ibv_import_device(int file) {
-  // A soft context has nothing that another process could open by a file.
-  const real_devices_only guard;
-  const auto real = RDMAXX_REAL(ibv_import_device);
-  return real && settings::get().real_devices ? real(file) : fails_with(EOPNOTSUPP);
 }

@@ -3,6 +3,7 @@
 
 #include <abi/libibverbs.hpp>
 #include <abi/real.hpp>
+#include <base/c_function.hpp>
 #include <verbs/soft_verbs.hpp>
 
 namespace softverbs::abi {

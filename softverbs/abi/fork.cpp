@@ -4,12 +4,18 @@
 #include <abi/device_list.hpp>
 #include <abi/dispatch.hpp>
 
+using namespace softverbs;
 using namespace softverbs::abi;
 
-int ibv_fork_init(void) { return real_device_list().size() > 0 ? RDMAXX_REAL(ibv_fork_init)() : 0; }
+int ibv_fork_init(void) {
+  return without_exceptions(
+      [] { return real_device_list().size() > 0 ? RDMAXX_REAL(ibv_fork_init)() : 0; });
+}
 
-ibv_fork_status ibv_is_fork_initialized(void) {
+ibv_fork_status ibv_is_fork_initialized(void) try {
   return real_device_list().size() > 0 ? RDMAXX_REAL(ibv_is_fork_initialized)() : IBV_FORK_UNNEEDED;
+} catch (...) {
+  return IBV_FORK_DISABLED;
 }
 
 // Providers alone call these two.

@@ -2,12 +2,14 @@
 // identifier belongs to no device until it has an address: the real one if there is a real device,
 // else the soft one; SOFTVERBS_CM decides otherwise.
 
+#include <abi/rdmacm.hpp>
+
 #include <cerrno>
 #include <cstdint>
-#include <type_traits>
 
 #include <abi/device_list.hpp>
 #include <abi/real.hpp>
+#include <base/c_function.hpp>
 #include <base/settings.hpp>
 #include <cm/soft_cm.hpp>
 #include <rdma/rdma_cma.h>
@@ -36,32 +38,26 @@ bool choose_soft() {
   return real.size() == 0;
 }
 
-bool is_soft() {
-  static const bool soft = choose_soft();
-  return soft;
-}
+bool is_soft() { return abi::uses_soft_cm(); }
 
-/// A C function lets no exception out.
+/// With the convention of this library.
 template <class Function>
-auto guarded(Function function) noexcept -> decltype(function()) {
-  try {
-    return function();
-  } catch (...) {
-    errno = ENOMEM;
-    if constexpr (std::is_pointer_v<decltype(function())>) {
-      return nullptr;
-    } else if constexpr (!std::is_void_v<decltype(function())>) {
-      return static_cast<decltype(function())>(-1);
-    }
-  }
+auto guarded(Function function) noexcept {
+  return without_exceptions<failure_as::minus_one>(function);
 }
 
 }  // namespace
 
+bool abi::uses_soft_cm() {
+  static const bool soft = choose_soft();
+  return soft;
+}
+
 // The soft function if this process uses it, else the real one of that name.
-#define RDMAXX_SOFT_OR_REAL(soft, real, ...)                                     \
-  return is_soft() ? guarded([&] { return ::softverbs::cm::soft(__VA_ARGS__); }) \
-                   : RDMAXX_REAL_CM(real)(__VA_ARGS__)
+#define RDMAXX_SOFT_OR_REAL(soft, real, ...)                                                   \
+  return guarded([&] {                                                                         \
+    return is_soft() ? ::softverbs::cm::soft(__VA_ARGS__) : RDMAXX_REAL_CM(real)(__VA_ARGS__); \
+  })
 
 rdma_event_channel* rdma_create_event_channel() {
   RDMAXX_SOFT_OR_REAL(create_event_channel, rdma_create_event_channel);
@@ -90,17 +86,19 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
 
 // Nothing takes time here: the timeouts of addresses and routes have no meaning, only a form.
 int rdma_resolve_addr(rdma_cm_id* id, sockaddr* source, sockaddr* destination, int timeout_ms) {
-  return is_soft() ? guarded([&] { return cm::resolve_addr(id, source, destination); })
-                   : RDMAXX_REAL_CM(rdma_resolve_addr)(id, source, destination, timeout_ms);
+  return guarded([&] {
+    return is_soft() ? cm::resolve_addr(id, source, destination)
+                     : RDMAXX_REAL_CM(rdma_resolve_addr)(id, source, destination, timeout_ms);
+  });
 }
 
 int rdma_resolve_route(rdma_cm_id* id, int timeout_ms) {
-  if (is_soft() && timeout_ms == 0) {
+  return guarded([&] {
+    if (!is_soft()) return RDMAXX_REAL_CM(rdma_resolve_route)(id, timeout_ms);
+    if (timeout_ms != 0) return cm::resolve_route(id);
     errno = EINVAL;
     return -1;
-  }
-  return is_soft() ? guarded([&] { return cm::resolve_route(id); })
-                   : RDMAXX_REAL_CM(rdma_resolve_route)(id, timeout_ms);
+  });
 }
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attributes) {
@@ -154,17 +152,19 @@ int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
 }
 
 int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* group, void* context) {
-  if (!is_soft()) return RDMAXX_REAL_CM(rdma_join_multicast_ex)(id, group, context);
-  constexpr std::uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
-  if (group->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED) {
-    errno = EOPNOTSUPP;
-    return -1;
-  }
-  if ((group->comp_mask & needed) != needed || group->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) {
-    errno = EINVAL;
-    return -1;
-  }
-  return guarded([&] { return cm::join_multicast(id, group->addr, context); });
+  return guarded([&] {
+    if (!is_soft()) return RDMAXX_REAL_CM(rdma_join_multicast_ex)(id, group, context);
+    constexpr std::uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+    if (group->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED) {
+      errno = EOPNOTSUPP;
+      return -1;
+    }
+    if ((group->comp_mask & needed) != needed || group->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) {
+      errno = EINVAL;
+      return -1;
+    }
+    return cm::join_multicast(id, group->addr, context);
+  });
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {

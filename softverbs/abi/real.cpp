@@ -25,8 +25,8 @@ void* loaded(std::atomic<void*>& library, const char* file) {
 void* library_of(std::string_view name) {
   static std::atomic<void*> libibverbs{nullptr};
   static std::atomic<void*> librdmacm{nullptr};
-  return name.starts_with("rdma_") ? loaded(librdmacm, "librdmacm.so.1")
-                                   : loaded(libibverbs, "libibverbs.so.1");
+  return name.starts_with("rdma_") || name == "rsocket" ? loaded(librdmacm, "librdmacm.so.1")
+                                                        : loaded(libibverbs, "libibverbs.so.1");
 }
 
 }  // namespace

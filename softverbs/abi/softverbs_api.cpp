@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include <base/c_function.hpp>
 #include <base/settings.hpp>
 #include <engine/fault_plan.hpp>
 #include <engine/station.hpp>
@@ -36,7 +37,7 @@ int softverbs_set(const char* name, const char* value) try {
   }
   return EINVAL;
 } catch (...) {
-  return ENOMEM;
+  return errno_of_exception();
 }
 
 int softverbs_faults(const char* rules) try {
@@ -50,14 +51,25 @@ int softverbs_faults(const char* rules) try {
   engine::follow_fault_plan();
   return 0;
 } catch (...) {
-  return ENOMEM;
+  return errno_of_exception();
 }
 
 const char* softverbs_faults_problem(void) { return faults_problem.c_str(); }
 
-uint64_t softverbs_faults_hits(size_t rule) { return engine::fault_plan::of_process().hits(rule); }
+uint64_t softverbs_faults_hits(size_t rule) {
+  return without_exceptions([&] { return engine::fault_plan::of_process().hits(rule); });
+}
 
-void softverbs_time_stop(void) { engine::stop_time(); }
+uint64_t softverbs_faults_number(void) {
+  return without_exceptions([] { return uint64_t{engine::fault_plan::of_process().edition()}; });
+}
+
+uint64_t softverbs_faults_hits_of(uint64_t number, size_t rule) {
+  return without_exceptions(
+      [&] { return engine::fault_plan::of_process().hits(static_cast<unsigned>(number), rule); });
+}
+
+void softverbs_time_stop(void) { without_exceptions(engine::stop_time); }
 
 int softverbs_time_advance(uint64_t nanoseconds) try {
   // More would overflow the clock some day.
@@ -65,7 +77,7 @@ int softverbs_time_advance(uint64_t nanoseconds) try {
   if (nanoseconds > static_cast<uint64_t>(longest.count())) return EINVAL;
   return engine::advance_time(std::chrono::nanoseconds(nanoseconds)) ? 0 : EINVAL;
 } catch (...) {
-  return ENOMEM;
+  return errno_of_exception();
 }
 
-void softverbs_time_resume(void) { engine::resume_time(); }
+void softverbs_time_resume(void) { without_exceptions(engine::resume_time); }

@@ -26,7 +26,7 @@ std::optional<soft_file> find_soft_file(std::string_view folder, std::string_vie
   const auto path = fmt::format("{}/{}", folder, file);
   std::optional<soft_file> found;
   int count = 0;
-  auto* const list = verbs::list_devices(&count);
+  auto* const list = c_function<verbs::list_devices>(&count);
   for (auto* const* one = list; one != nullptr && *one != nullptr; ++one) {
     const std::string_view root(&(*one)->ibdev_path[0]);
     if (!root.empty() && path.starts_with(root) && path.size() > root.size() &&
@@ -49,9 +49,9 @@ std::optional<std::string> content_of(const soft_file& file) {
   if (name == "node_type") return "1: CA";
   if (name == "node_desc" || name == "board_id" || name == "hca_type") return "softverbs";
   if (name == "fw_ver") return RDMAXX_VERSION;
-  if (name == "hw_rev") return "0";
+  if (name == "hw_rev") return "1";
   if (name == "node_guid" || name == "sys_image_guid") {
-    return guid_text(verbs::device_guid(file.device));
+    return guid_text(c_function<verbs::device_guid>(file.device));
   }
   if (name == "ports/1/link_layer") return "Ethernet";
   if (name.starts_with("ports/1/gid_attrs/types/")) return "RoCE v2";
@@ -77,6 +77,6 @@ int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, std:
   buffer[size] = '\0';
   return static_cast<int>(size);
 } catch (...) {
-  errno = ENOMEM;
+  errno = errno_of_exception();
   return -1;
 }

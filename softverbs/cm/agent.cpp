@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <exception>
 #include <system_error>
 
+#include <base/blocked_signals.hpp>
 #include <base/log.hpp>
 #include <base/random.hpp>
 #include <cm/identifier.hpp>
@@ -36,11 +36,21 @@ struct agent_of_process {
   agent* made = nullptr;
 };
 
+agent_of_process& own_of_process() {
+  static engine::per_process<agent_of_process> all;
+  return all.get();
+}
+
 }  // namespace
 
+agent* agent::of_process_if_made() {
+  auto& own = own_of_process();
+  const std::lock_guard lock(own.mutex);
+  return own.made;
+}
+
 agent& agent::of_process() {
-  static engine::per_process<agent_of_process> all;
-  auto& own = all.get();
+  auto& own = own_of_process();
   {
     const std::lock_guard lock(own.mutex);
     if (own.made != nullptr) return *own.made;
@@ -59,17 +69,16 @@ agent::agent()
   ca_guid_ = random_number<std::uint64_t>();
   for (const int fd : {epoll_, wake_fd_}) engine::close_in_children(fd);
   watch(wake_fd_);
-  sigset_t all{};
-  sigset_t before{};
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
+    const blocked_signals blocked;
     thread_ = std::thread([this] { work(); });
   } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    for (const int fd : {epoll_, wake_fd_}) {
+      engine::forget_descriptor(fd);
+      ::close(fd);
+    }
     throw;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_setname_np(thread_.native_handle(), "softverbs-cm");
   engine::set_management_handler(
       [](const engine::management_datagram& datagram) { of_process().post(datagram); });
@@ -151,7 +160,10 @@ void agent::stop_listening(const port_reservation& port) {
   for (const auto& box : port.boxes()) {
     if (listeners_.erase(box->fd()) == 0) continue;
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, box->fd(), nullptr);
-    empty(*box);  // whoever asked in the last moment gets an answer
+    try {
+      empty(*box);   // whoever asked in the last moment gets an answer
+    } catch (...) {  // NOLINT(bugprone-empty-catch): or asks again
+    }
   }
 }
 

@@ -35,6 +35,8 @@ class port_reservation;
 class agent final : private engine::time_source {
  public:
   [[nodiscard]] static agent& of_process();
+  /// Null if nobody has needed it yet.
+  [[nodiscard]] static agent* of_process_if_made();
 
   std::mutex mutex;
 

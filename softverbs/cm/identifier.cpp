@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <base/log.hpp>
 #include <engine/station.hpp>
 #include <net/credentials.hpp>
 #include <net/netdev.hpp>
@@ -64,9 +65,22 @@ identifier::~identifier() {
   agent_.remove(*this);
 }
 
-void identifier::retire() {
+void identifier::retire() noexcept {
   if (retired_) return;
   retired_ = true;
+  try {
+    say_goodbye();
+  } catch (...) {
+    log(log_level::error, "there is no memory to tell a peer that its connection has ended");
+  }
+  agent_.forget(*this);
+  agent_.revoke(number_);
+  if (number_ != 0) agent_.leave(number_);
+  if (request_) agent_.forget_request(*request_);
+  if (reservation_ != nullptr) agent_.stop_listening(*reservation_);
+}
+
+void identifier::say_goodbye() {
   if (phase_ == phase::requested || phase_ == phase::replied) {
     static_cast<void>(reject({}, wire::reject_reason::consumer));
   } else if (phase_ == phase::established) {
@@ -86,11 +100,6 @@ void identifier::retire() {
     message.reason = static_cast<std::uint16_t>(wire::reject_reason::consumer);
     static_cast<void>(send(message));
   }
-  agent_.forget(*this);
-  agent_.revoke(number_);
-  if (number_ != 0) agent_.leave(number_);
-  if (request_) agent_.forget_request(*request_);
-  if (reservation_ != nullptr) agent_.stop_listening(*reservation_);
 }
 
 // --- events ----------------------------------------------------------------------------------

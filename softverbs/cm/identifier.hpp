@@ -30,7 +30,7 @@ class identifier : public rdma_cm_id {
   identifier& operator=(const identifier&) = delete;
   ~identifier();
   /// Says goodbye to the peer; nothing happens to it any more.
-  void retire();
+  void retire() noexcept;
   /// False in a child of the process that made it.
   [[nodiscard]] bool is_alive() const noexcept {
     return generation_ == engine::process_generation();
@@ -91,6 +91,8 @@ class identifier : public rdma_cm_id {
   std::uint8_t requested_initiator_depth = 0;
 
  private:
+  /// What the peer has to know when this end goes.
+  void say_goodbye();
   enum class phase : std::uint8_t {
     idle,
     bound,

@@ -194,10 +194,9 @@ void destroy_event_channel(rdma_event_channel* channel) {
   auto* const events = static_cast<event_channel*>(channel);
   // Identifiers that were left over are at their end; their users may still destroy them.
   static auto* const nowhere = new event_channel;
-  {
-    auto& manager = agent::of_process();
-    const std::lock_guard lock(manager.mutex);
-    for (auto* each : manager.all()) {
+  if (auto* const manager = agent::of_process_if_made()) {
+    const std::lock_guard lock(manager->mutex);
+    for (auto* each : manager->all()) {
       if (!each->reports_to(*events)) continue;
       each->retire();
       each->migrate_to(*nowhere);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include <base/log.hpp>
 #include <engine/device_context.hpp>
 
 namespace softverbs::engine {
@@ -19,6 +20,9 @@ completion_queue::completion_queue(device_context& device, unsigned capacity,
 }
 
 completion_queue::~completion_queue() {
+  if (const auto all = overflows_.ended())
+    log(log_level::error, "completion queue of {} entries has lost {} completions in all", cqe,
+        *all);
   if (channel == nullptr) return;
   --static_cast<completion_channel*>(channel)->queues;
 }
@@ -26,8 +30,11 @@ completion_queue::~completion_queue() {
 bool completion_queue::push(const ibv_wc& wc, bool solicited) {
   const std::lock_guard lock(mutex_);
   if (head_ - tail_ == ring_.size()) {
-    if (!overflowed_.exchange(true)) owner.raise(IBV_EVENT_CQ_ERR, *this);
-    return false;
+    if (!ignores_overruns) {
+      has_overflowed_again(wc.qp_num);
+      return false;
+    }
+    ++tail_;
   }
   auto& entry = ring_[head_ % ring_.size()];
   entry.wc = wc;
@@ -44,11 +51,20 @@ bool completion_queue::push(const ibv_wc& wc, bool solicited) {
   if (counts) {
     armed_ = arming::none;
     if (channel != nullptr) {
-      completion_events.raised();
-      static_cast<completion_channel*>(channel)->events.push(this);
+      push_counted(completion_events, static_cast<completion_channel*>(channel)->events, this);
     }
   }
   return true;
+}
+
+void completion_queue::has_overflowed_again(std::uint32_t qpn) {
+  if (!overflowed_.exchange(true)) owner.raise(IBV_EVENT_CQ_ERR, *this);
+  if (const auto lost = overflows_.occurred(clock::now())) {
+    log(log_level::error,
+        "completion queue of {} entries overflowed (queue pair {:#x}; {} completions lost so far): "
+        "it needs room for every request that may complete",
+        cqe, qpn, *lost);
+  }
 }
 
 int completion_queue::pop(int most, ibv_wc* out) {
@@ -107,8 +123,9 @@ bool completion_queue::begin_reading() {
 
 bool completion_queue::next() {
   const std::lock_guard lock(mutex_);
-  if (read_ + 1 == head_) return false;
-  ++read_;
+  const auto following = std::max(read_ + 1, tail_);  // what the reader was at may be overwritten
+  if (following == head_) return false;
+  read_ = following;
   show_current();
   return true;
 }
@@ -116,7 +133,7 @@ bool completion_queue::next() {
 void completion_queue::end_reading() {
   {
     const std::lock_guard lock(mutex_);
-    tail_ = read_ + 1;
+    tail_ = std::max(read_ + 1, tail_);
     queued_.store(head_ - tail_, std::memory_order_release);
   }
   reader_mutex_.unlock();

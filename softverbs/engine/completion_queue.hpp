@@ -9,8 +9,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include <base/log_limit.hpp>
+#include <engine/clock.hpp>
 #include <engine/event_fd.hpp>
 #include <infiniband/verbs.h>
 
@@ -49,6 +52,17 @@ class event_account {
   unsigned acknowledged_ = 0;
 };
 
+/// An event for which there is no memory is lost, and is not waited for.
+template <class Event>
+void push_counted(event_account& account, event_fd<Event>& to, Event event) noexcept {
+  account.raised();
+  try {
+    to.push(std::move(event));
+  } catch (...) {
+    account.acknowledged(1);
+  }
+}
+
 struct completion {
   ibv_wc wc{};
   std::uint64_t timestamp_ns = 0;  ///< CLOCK_REALTIME, if the queue was created with timestamps
@@ -67,7 +81,8 @@ class completion_queue : public ibv_cq_ex {
   }
   [[nodiscard]] ibv_cq* as_cq() { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
 
-  /// False if the queue was full: the completion is lost, and the queue says so by an event.
+  /// False if the queue was full: the completion is lost, and the queue says so by an event and in
+  /// the log. A queue that ignores overruns loses its oldest completion instead, without a word.
   bool push(const ibv_wc& wc, bool solicited);
   /// Up to `most` completions, oldest first.
   int pop(int most, ibv_wc* out);
@@ -88,9 +103,11 @@ class completion_queue : public ibv_cq_ex {
   event_account asynchronous_events;
   std::atomic<unsigned> users = 0;  ///< queue pairs and SRQs that complete here
   bool with_timestamps = false;
+  bool ignores_overruns = false;
 
  private:
   void show_current();
+  void has_overflowed_again(std::uint32_t qpn);
 
   std::mutex reader_mutex_;  ///< taken before mutex_
   std::mutex mutex_;
@@ -100,6 +117,7 @@ class completion_queue : public ibv_cq_ex {
   std::uint64_t read_ = 0;  ///< of the reader between begin and end
   std::atomic<std::uint64_t> queued_ = 0;
   std::atomic<bool> overflowed_ = false;
+  log_limit<clock> overflows_;
   enum class arming : std::uint8_t { none, solicited, any } armed_ = arming::none;
 };
 

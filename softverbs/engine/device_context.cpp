@@ -22,28 +22,25 @@ int device_context::refuses(std::string_view function) const {
   return is_alive() ? injected_failure(function) : ENODEV;
 }
 
-void device_context::raise(ibv_event_type type, completion_queue& cq) {
+void device_context::raise(ibv_event_type type, completion_queue& cq) noexcept {
   ibv_async_event event{};
   event.event_type = type;
-  cq.asynchronous_events.raised();
   event.element.cq = cq.as_cq();
-  events.push(event);
+  push_counted(cq.asynchronous_events, events, event);
 }
 
-void device_context::raise(ibv_event_type type, queue_pair& qp) {
+void device_context::raise(ibv_event_type type, queue_pair& qp) noexcept {
   ibv_async_event event{};
   event.event_type = type;
-  qp.asynchronous_events.raised();
   event.element.qp = &qp.qp_base;
-  events.push(event);
+  push_counted(qp.asynchronous_events, events, event);
 }
 
-void device_context::raise(ibv_event_type type, shared_receive_queue& srq) {
+void device_context::raise(ibv_event_type type, shared_receive_queue& srq) noexcept {
   ibv_async_event event{};
   event.event_type = type;
-  srq.asynchronous_events.raised();
   event.element.srq = &srq;
-  events.push(event);
+  push_counted(srq.asynchronous_events, events, event);
 }
 
 void device_context::port_events::netdev_changed(change what) {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include <engine/completion_queue.hpp>
+#include <engine/domain_directory.hpp>
 #include <engine/event_fd.hpp>
 #include <engine/memory_table.hpp>
 #include <engine/station.hpp>
@@ -42,13 +43,14 @@ class device_context {
   /// the fault plan wants it.
   [[nodiscard]] int refuses(std::string_view function) const;
 
-  void raise(ibv_event_type type, completion_queue& cq);
-  void raise(ibv_event_type type, queue_pair& qp);
-  void raise(ibv_event_type type, shared_receive_queue& srq);
+  void raise(ibv_event_type type, completion_queue& cq) noexcept;
+  void raise(ibv_event_type type, queue_pair& qp) noexcept;
+  void raise(ibv_event_type type, shared_receive_queue& srq) noexcept;
 
   verbs_context verbs{};  ///< first, so that as_ibv() can be undone
   std::shared_ptr<station> place;
   memory_table memory;
+  domain_directory domains;
   event_fd<ibv_async_event> events;
   std::atomic<unsigned> objects = 0;  ///< made from it and not destroyed yet
 

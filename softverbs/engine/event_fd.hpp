@@ -70,9 +70,9 @@ class event_fd {
   }
 
  private:
-  int fd_;
+  std::deque<Event> events_;  // before the descriptor: making it may find no memory
   std::mutex mutex_;
-  std::deque<Event> events_;
+  int fd_;
 };
 
 }  // namespace softverbs::engine

@@ -20,6 +20,8 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> shorthands{
     {{"loss", "lose"}, {"duplicate", "duplicate"}, {"reorder", "reorder"}, {"corrupt", "corrupt"}}};
 
+constexpr std::size_t most_replaced_plans = 64;
+
 /// Messages of the connection manager have their own names.
 std::string_view operation_of(const wire::headers& header) {
   using wire::operation;
@@ -149,6 +151,10 @@ std::vector<std::string> fault_plan::replace(std::string_view text) {
       active |= 1U << static_cast<unsigned>(fault_site::packet);
   }
   const std::lock_guard lock(mutex_);
+  replaced_plan before{.edition = edition_, .hits = {}};
+  for (const auto& rule : rules_) before.hits.push_back(rule.hits());
+  replaced_.push_back(std::move(before));
+  if (replaced_.size() > most_replaced_plans) replaced_.pop_front();
   rules_ = std::move(rules);
   began_ = clock::now();
   active_ = active;
@@ -156,9 +162,11 @@ std::vector<std::string> fault_plan::replace(std::string_view text) {
   return {};
 }
 
-std::uint64_t fault_plan::hits(std::size_t rule) const {
+std::uint64_t fault_plan::hits(unsigned edition, std::size_t rule) const {
   const std::lock_guard lock(mutex_);
-  return rule < rules_.size() ? rules_[rule].hits() : 0;
+  if (edition == edition_) return rule < rules_.size() ? rules_[rule].hits() : 0;
+  const auto found = std::ranges::find(replaced_, edition, &replaced_plan::edition);
+  return found != replaced_.end() && rule < found->hits.size() ? found->hits[rule] : 0;
 }
 
 template <class Then>

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -47,7 +48,9 @@ class fault_plan {
   /// repeatable; "loss=0.01,duplicate=0.01" is short for "lose rate=0.01; duplicate rate=0.01".
   [[nodiscard]] std::vector<std::string> replace(std::string_view text);
   /// How often the rule has struck.
-  [[nodiscard]] std::uint64_t hits(std::size_t rule) const;
+  [[nodiscard]] std::uint64_t hits(std::size_t rule) const { return hits(edition(), rule); }
+  /// The same of an earlier plan, up to its replacement. Those of the last 64 are remembered.
+  [[nodiscard]] std::uint64_t hits(unsigned edition, std::size_t rule) const;
 
   [[nodiscard]] bool is_active(fault_site site) const noexcept {
     return (active_.load(std::memory_order_relaxed) >> static_cast<unsigned>(site) & 1U) != 0;
@@ -97,6 +100,11 @@ class fault_plan {
   time_point began_{};
   mutable std::mutex mutex_;
   std::vector<fault_rule> rules_;
+  struct replaced_plan {
+    unsigned edition;
+    std::vector<std::uint64_t> hits;
+  };
+  std::deque<replaced_plan> replaced_;
 };
 
 /// 0, or the errno that the plan wants the function to fail with.

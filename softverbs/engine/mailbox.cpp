@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <base/settings.hpp>
+#include <base/undo.hpp>
 #include <engine/host_protocol.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,15 +30,17 @@ std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::add
                                        std::uint16_t port) {
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return nullptr;
-  if (!net::ask_for_credentials(fd) || ::bind(fd, name.get(), name.bytes) != 0) {
+  undo opened([fd] {
     const int failure = errno;
     ::close(fd);
     errno = failure;
-    return nullptr;
-  }
+  });
+  if (!net::ask_for_credentials(fd) || ::bind(fd, name.get(), name.bytes) != 0) return nullptr;
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-  return std::unique_ptr<mailbox>(new mailbox(fd, own, port));
+  std::unique_ptr<mailbox> made(new mailbox(fd, own, port));
+  opened.keep();
+  return made;
 }
 
 mailbox::~mailbox() { ::close(fd_); }

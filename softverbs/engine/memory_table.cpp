@@ -129,10 +129,12 @@ int memory_table::remove(memory_region& region) {
   return 0;
 }
 
-void memory_table::renew_key(memory_region& region) {
-  auto& own = find(region.lkey);
-  ++own.tag;
-  region.lkey = region.rkey = index_of(region.lkey) << tag_bits | own.tag;
+memory_region* memory_table::import(std::uint32_t key, const ibv_pd* pd) {
+  const std::unique_lock lock(mutex_);
+  auto* const region = std::as_const(*this).find(key).region;
+  if (region == nullptr || region->lkey != key || region->pd != pd) return nullptr;
+  region->imports.add();
+  return region;
 }
 
 int memory_table::add(memory_window& window) {
@@ -181,7 +183,10 @@ int memory_table::bind(const binding& wanted) {
     if (region->pd != window.pd) return EINVAL;
     if ((region->access & IBV_ACCESS_MW_BIND) == 0) return EINVAL;
     constexpr unsigned writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-    if ((access & ~(writing | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED)) != 0) return EINVAL;
+    // A right of one's own means nothing for a window, but may stand among those of the peers.
+    constexpr unsigned known =
+        writing | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+    if ((access & ~known) != 0) return EINVAL;
     if ((access & writing) != 0 && (region->access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
     if (!inside(address, bytes, region->iova, region->length)) return EINVAL;
   }

@@ -17,6 +17,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include <engine/import_count.hpp>
 #include <infiniband/verbs.h>
 
 namespace softverbs::engine {
@@ -25,6 +26,7 @@ struct memory_region : ibv_mr {
   std::uint64_t iova = 0;
   unsigned access = 0;
   unsigned windows = 0;  ///< bound to it; guarded by the table's lock
+  import_count imports;
 };
 
 struct memory_window : ibv_mw {
@@ -67,15 +69,16 @@ class memory_table {
   /// Each returns 0 or an errno.
   int add(memory_region& region);
   int remove(memory_region& region);
-  /// Calls `change` while nobody uses the table; the region gets a new key.
+  /// Calls `change` while nobody uses the table. The keys stay: peers have been told them.
   template <class Change>
   int replace(memory_region& region, Change change) {
     const std::unique_lock lock(mutex_);
     if (region.windows != 0) return EBUSY;
     change();
-    renew_key(region);
     return 0;
   }
+  /// The region of that key and domain, which its caller has to unimport; null if there is none.
+  [[nodiscard]] memory_region* import(std::uint32_t key, const ibv_pd* pd);
 
   int add(memory_window& window);
   /// The key of the next binding of a window of type 1, which its user learns at once.
@@ -116,7 +119,6 @@ class memory_table {
   [[nodiscard]] slot* take_slot(std::uint32_t& key);
   void free_slot(std::uint32_t key);
   void grow();
-  void renew_key(memory_region& region);
   void unbind(memory_window& window);
 
   std::size_t most_;

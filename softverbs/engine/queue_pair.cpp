@@ -329,10 +329,6 @@ void queue_pair::complete_send(const send_work& work, ibv_wc_status status) {
 void queue_pair::push_completion(completion_queue& cq, const ibv_wc& wc, bool solicited) {
   if (cq.push(wc, solicited)) return;
   // A completion was lost: nothing that follows can be trusted (11.6.3.2).
-  log(log_level::error,
-      "completion queue of {} entries overflowed (queue pair {:#x}): it needs room for every "
-      "request that may complete",
-      cq.cqe, where->qpn);
   if (attributes.qp_state == IBV_QPS_ERR) return;
   raise(IBV_EVENT_QP_FATAL);
   enter_error();
@@ -526,14 +522,33 @@ void queue_pair::inject_faults(unsigned count) {
   }
 }
 
-void queue_pair::posted(unsigned count) {
-  if (fault_plan::of_process().is_active(fault_site::operation)) inject_faults(count);
+void queue_pair::break_for_lack_of_memory() noexcept {
+  log(log_level::error, "queue pair {:#x} breaks: there is no memory", where->qpn);
+  if (attributes.qp_state == IBV_QPS_ERR || attributes.qp_state == IBV_QPS_RESET) return;
+  raise(IBV_EVENT_QP_FATAL);
+  try {
+    enter_error();
+  } catch (...) {
+    attributes.qp_state = qp_base.state = IBV_QPS_ERR;
+  }
+}
+
+void queue_pair::posted(unsigned count) noexcept {
+  try {
+    if (fault_plan::of_process().is_active(fault_site::operation)) inject_faults(count);
+  } catch (...) {
+    break_for_lack_of_memory();
+  }
   sends.publish(count);
   if (attributes.qp_state == IBV_QPS_ERR || attributes.qp_state == IBV_QPS_SQE) {
     while (!sends.is_empty()) complete_oldest_send(IBV_WC_WR_FLUSH_ERR);
     return;
   }
-  keep_sending();
+  try {
+    keep_sending();
+  } catch (...) {
+    break_for_lack_of_memory();
+  }
 }
 
 // --- the network -----------------------------------------------------------------------------
@@ -549,7 +564,7 @@ bool queue_pair::is_from_peer(const inbound& packet) const {
   return packet.came == way::in_process || packet.source_port == attributes.dest_qp_num >> 8;
 }
 
-void queue_pair::receive(const inbound& packet) {
+void queue_pair::receive(const inbound& packet) noexcept try {
   if (context.place->port_is_down()) return;
   const auto& header = packet.packet.header;
   const auto state = attributes.qp_state;
@@ -602,17 +617,23 @@ void queue_pair::receive(const inbound& packet) {
     default:
       if (made.type != IBV_QPT_XRC_SEND) in.on_request(packet);
   }
+} catch (...) {
+  break_for_lack_of_memory();
 }
 
-void queue_pair::after_receiving(bool called_by_user) {
+void queue_pair::after_receiving(bool called_by_user) noexcept try {
   const bool later = called_by_user && !in.has_answers() && in.has_acknowledgement() &&
                      context.place->acknowledge_later(*where);
   if (!later && in.pump()) deferred_work::add(where);
   keep_sending();
+} catch (...) {
+  break_for_lack_of_memory();
 }
 
-void queue_pair::send_acknowledgement() {
+void queue_pair::send_acknowledgement() noexcept try {
   if (in.pump()) deferred_work::add(where);
+} catch (...) {
+  break_for_lack_of_memory();
 }
 
 void queue_pair::keep_sending() {
@@ -624,10 +645,12 @@ void queue_pair::keep_sending() {
   }
 }
 
-void queue_pair::on_timer(time_point now) {
+void queue_pair::on_timer(time_point now) noexcept try {
   if (attributes.qp_state == IBV_QPS_RTS || attributes.qp_state == IBV_QPS_SQD) out.on_timer(now);
   if (in.has_answers() && in.pump()) deferred_work::add(where);
   keep_sending();
+} catch (...) {
+  break_for_lack_of_memory();
 }
 
 void queue_pair::look_again_soon() {

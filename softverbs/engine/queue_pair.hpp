@@ -56,15 +56,16 @@ class queue_pair : public ibv_qp_ex {
   /// Whether requests may be posted at all in this state; 0 or EINVAL.
   [[nodiscard]] int may_post_send() const;
   /// `count` requests are in the slots behind the newest: send them. The lock is held.
-  void posted(unsigned count);
+  void posted(unsigned count) noexcept;
 
-  // --- from the network and the clock ---
-  void receive(const inbound& in);
+  // --- from the network and the clock; a queue pair that finds no memory in one of these breaks
+  // ---
+  void receive(const inbound& in) noexcept;
   /// After a train of packets: answers, and goes on sending. A user whose completion queue was
   /// empty gets its completions before the peer gets its acknowledgement.
-  void after_receiving(bool called_by_user);
-  void send_acknowledgement();
-  void on_timer(time_point now);
+  void after_receiving(bool called_by_user) noexcept;
+  void send_acknowledgement() noexcept;
+  void on_timer(time_point now) noexcept;
   void set_timer();
   /// Calls on_timer when a full ring may have room again.
   void look_again_soon();
@@ -109,6 +110,8 @@ class queue_pair : public ibv_qp_ex {
   void complete_send(const send_work& work, ibv_wc_status status);
   /// What the fault plan wants to become of the requests behind the newest.
   void inject_faults(unsigned count);
+  /// In a handler: what was under way cannot be finished, and may be half done.
+  void break_for_lack_of_memory() noexcept;
   [[nodiscard]] int apply(const ibv_qp_attr& wanted, int mask);
   [[nodiscard]] int connect(const ibv_qp_attr& wanted);
   void reset();

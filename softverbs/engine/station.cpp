@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <shared_mutex>
 #include <utility>
 
+#include <base/blocked_signals.hpp>
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <engine/capture.hpp>
@@ -119,9 +120,10 @@ unsigned process_generation() noexcept { return generation.load(std::memory_orde
 
 std::shared_ptr<station> station::of(const net::netdev& device) {
   auto& all = process();
+  std::shared_ptr<station> found;  // outlives the lock, which its end takes
   std::unique_lock lock(all.mutex);
   auto& known = all.stations[device.index];
-  auto found = known.lock();
+  found = known.lock();
   if (found != nullptr) return found;
   found = std::make_shared<station>(device);
   known = found;
@@ -638,12 +640,16 @@ void station::poll() {
   const std::unique_lock receiving(receiving_, std::try_to_lock);
   if (!receiving.owns_lock() || is_frozen()) return;
   called_by_user_ = true;
-  if (!acknowledgements_.empty()) send_deferred_acknowledgements();
-  if (++polls_since_look_ >= polls_between_looks) {
-    polls_since_look_ = 0;
-    receive_all();
-  } else if (!receive_rings() && busiest_ != 0) {
-    receive_from(busiest_, EPOLLIN);
+  try {
+    if (!acknowledgements_.empty()) send_deferred_acknowledgements();
+    if (++polls_since_look_ >= polls_between_looks) {
+      polls_since_look_ = 0;
+      receive_all();
+    } else if (!receive_rings() && busiest_ != 0) {
+      receive_from(busiest_, EPOLLIN);
+    }
+  } catch (const std::exception& problem) {
+    packets_are_lost(problem);
   }
   called_by_user_ = false;
 }
@@ -659,8 +665,8 @@ void station::wake() const {
 
 void station::set_timer(endpoint& who, time_point when) {
   if (who.timer_set_for <= when) return;
-  who.timer_set_for = when;
   add_timer({.when = when, .who = who.shared_from_this(), .function = {}});
+  who.timer_set_for = when;
 }
 
 void station::at(time_point when, std::function<void()> function) {
@@ -722,12 +728,10 @@ bool station::settle() {
 void station::start_thread() {
   const std::lock_guard lock(thread_mutex_);
   if (thread_.joinable()) return;
-  sigset_t all{};
-  sigset_t before{};
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the user's handlers run on the user's threads
-  thread_ = std::thread([this] { work(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  {
+    const blocked_signals blocked;
+    thread_ = std::thread([this] { work(); });
+  }
   ::pthread_setname_np(thread_.native_handle(), "softverbs");
 }
 
@@ -768,6 +772,11 @@ bool station::sleep_until(clock::wall::time_point until) {
   return ::read(wake_fd_, &calls, sizeof calls) == sizeof calls;
 }
 
+// As a network does: what could not be handled is lost, and its sender repeats it.
+void station::packets_are_lost(const std::exception& problem) const noexcept {
+  log(log_level::error, "packets to {} are lost: {}", device_.name, problem.what());
+}
+
 void station::work() {
   ask_for_short_slices();
   std::uint64_t polls_seen = 0;
@@ -777,7 +786,13 @@ void station::work() {
     // Frozen, it waits for its timers alone: standing by, it does not hear of packets.
     if (is_frozen()) set_standby(true);
     const bool standby = standby_.load(std::memory_order_relaxed);
-    const bool woken = sleep_until(time_to_wake(standby, look_after));
+    auto wake_at = clock::wall::now() + shortest_standby;
+    try {
+      wake_at = time_to_wake(standby, look_after);
+    } catch (const std::exception& problem) {
+      packets_are_lost(problem);
+    }
+    const bool woken = sleep_until(wake_at);
     if (is_frozen()) continue;
     const auto polls = polls_.load(std::memory_order_relaxed);
     const bool users_poll = polls - std::exchange(polls_seen, polls) > 1;
@@ -787,11 +802,13 @@ void station::work() {
       continue;
     }
     look_after = shortest_standby;
-    {
+    try {
       const std::lock_guard receiving(receiving_);
       send_deferred_acknowledgements();
       const bool found = receive_all();
       if (standby && found && !users_poll) prompt_until = clock::wall::now() + prompt_interval;
+    } catch (const std::exception& problem) {
+      packets_are_lost(problem);
     }
     deferred_work::run();
     set_standby(users_poll && !woken && clock::wall::now() >= prompt_until);

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -199,6 +200,7 @@ class station final : public std::enable_shared_from_this<station>, private time
   };
 
   void start_thread();
+  void packets_are_lost(const std::exception& problem) const noexcept;
   void work();
   [[nodiscard]] clock::wall::time_point time_to_wake(bool standby, clock::duration look_after);
   /// Until then, a packet, or wake(): true.

@@ -51,7 +51,7 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
 }
 
 void set_readers(ibv_cq_ex& cq) {
-  cq.start_poll = start_poll;
+  cq.start_poll = c_function<start_poll>;
   cq.next_poll = [](ibv_cq_ex* queue) { return of(queue).next() ? 0 : ENOENT; };
   cq.end_poll = [](ibv_cq_ex* queue) { of(queue).end_reading(); };
   cq.read_opcode = [](ibv_cq_ex* queue) { return current(queue).opcode; };
@@ -75,28 +75,31 @@ completion_queue* make_cq(ibv_context* context, std::uint64_t entries, void* cq_
   if (entries == 0 || entries > settings::get().max_cqe) return failed<completion_queue>(EINVAL);
   if (vector >= static_cast<std::uint64_t>(context->num_comp_vectors))
     return failed<completion_queue>(EINVAL);
+  auto cq = std::make_unique<completion_queue>(
+      owner, static_cast<unsigned>(entries), static_cast<completion_channel*>(channel), cq_context);
   if (!owner.place->completion_queues.add(settings::get().max_cq))
     return failed<completion_queue>(ENOMEM);
-  auto* const cq = new completion_queue(owner, static_cast<unsigned>(entries),
-                                        static_cast<completion_channel*>(channel), cq_context);
   set_readers(*cq);
   ++owner.objects;
-  return cq;
+  return cq.release();
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
   constexpr std::uint64_t known = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
                                   IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                   IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+  constexpr std::uint32_t known_flags =
+      std::uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED} | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   if ((wanted->wc_flags & ~known) != 0) return failed<ibv_cq_ex>(EOPNOTSUPP);
   if ((wanted->comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0)
     return failed<ibv_cq_ex>(EOPNOTSUPP);
-  if ((wanted->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
-      (wanted->flags & ~std::uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) != 0)
+  if ((wanted->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (wanted->flags & ~known_flags) != 0)
     return failed<ibv_cq_ex>(EOPNOTSUPP);
   auto* const cq =
       make_cq(context, wanted->cqe, wanted->cq_context, wanted->channel, wanted->comp_vector);
   if (cq == nullptr) return nullptr;
+  cq->ignores_overruns = (wanted->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+                         (wanted->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   cq->with_timestamps = (wanted->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                              IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)) != 0;
   return cq;
@@ -126,13 +129,14 @@ engine::event_account* account_of(const ibv_async_event& event) {
 }  // namespace
 
 bool is_soft(const ibv_context* context) noexcept {
-  return context != nullptr && context->ops.poll_cq == poll_cq;
+  return context != nullptr &&
+         context->ops.poll_cq == c_function<poll_cq, failure_as::negated_errno>;
 }
 
 void set_completion_functions(verbs_context& verbs) {
-  verbs.context.ops.poll_cq = poll_cq;
-  verbs.context.ops.req_notify_cq = req_notify_cq;
-  verbs.create_cq_ex = create_cq_ex;
+  verbs.context.ops.poll_cq = c_function<poll_cq, failure_as::negated_errno>;
+  verbs.context.ops.req_notify_cq = c_function<req_notify_cq>;
+  verbs.create_cq_ex = c_function<create_cq_ex>;
 }
 
 ibv_comp_channel* create_comp_channel(ibv_context* context) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include <base/log.hpp>
@@ -14,8 +16,10 @@
 #include <endian.h>
 #include <engine/device_context.hpp>
 #include <engine/fault_plan.hpp>
+#include <engine/opened_contexts.hpp>
 #include <engine/queue_pair.hpp>
 #include <net/netdev.hpp>
+#include <unistd.h>
 #include <verbs/objects.hpp>
 #include <verbs/soft_verbs.hpp>
 
@@ -25,6 +29,11 @@ namespace {
 // Providers look behind an ibv_device, at what is private to libibverbs: they shall find zeros.
 constexpr std::size_t private_bytes = 1024;
 constexpr unsigned most_outstanding_reads = 128;
+// An OUI of the locally administered kind, 02-73-76 (the last two bytes are "sv"): no vendor has
+// it.
+constexpr std::uint32_t own_vendor_id = 0x027376;
+constexpr std::uint32_t own_part_id = 1;
+constexpr std::uint32_t own_hardware_version = 1;
 constexpr std::uint64_t clock_khz = 1'000'000;  // timestamps count nanoseconds
 
 struct soft_device {
@@ -39,7 +48,9 @@ struct device_table {
 };
 
 device_table& devices() {
-  static auto* const table = new device_table;
+  // Never destroyed, and made without an allocation that could fail.
+  alignas(device_table) static std::array<std::byte, sizeof(device_table)> memory;
+  static auto* const table = new (memory.data()) device_table;
   return *table;
 }
 
@@ -130,6 +141,9 @@ int fill_device(ibv_context* context, const ibv_query_device_ex_input* input,
   std::strncpy(device.fw_ver, "softverbs", sizeof device.fw_ver - 1);
   device.node_guid = guid_of(netdev_of(context));
   device.sys_image_guid = device.node_guid;
+  device.vendor_id = own_vendor_id;
+  device.vendor_part_id = own_part_id;
+  device.hw_ver = own_hardware_version;
   device.max_mr_size = ~std::uint64_t{0};
   device.page_size_cap = 0xffff'f000;
   device.max_qp = static_cast<int>(limits.max_qp);
@@ -195,20 +209,21 @@ ibv_device** list_devices(int* count) {
   const auto netdevs = has_devices ? net::usable_netdevs() : std::vector<net::netdev>();
   for (const auto& netdev : netdevs) {
     const auto name = net::device_name(netdev);
-    auto& known = table.by_name[name];
-    if (known == nullptr) {
+    auto known = table.by_name.find(name);
+    if (known == table.by_name.end()) {
       // Once: users read it whenever they like.
-      known = std::make_unique<soft_device>();
-      auto& device = known->device;
+      auto made = std::make_unique<soft_device>();
+      auto& device = made->device;
       device.node_type = IBV_NODE_CA;
       device.transport_type = IBV_TRANSPORT_IB;
       copy_name(device.name, name);
       copy_name(device.dev_name, "uverbs_" + name);
       copy_name(device.dev_path, "/sys/class/infiniband_verbs/uverbs_" + name);
       copy_name(device.ibdev_path, "/sys/class/infiniband/" + name);
+      known = table.by_name.emplace(name, std::move(made)).first;
     }
-    known->netdev = netdev;
-    found.push_back(&known->device);
+    known->second->netdev = netdev;
+    found.push_back(&known->second->device);
   }
   auto** const list = new ibv_device*[found.size() + 1];
   std::ranges::copy(found, list);
@@ -247,8 +262,8 @@ ibv_context* open_device(ibv_device* device) {
   verbs.sz = sizeof verbs;
   verbs.context.device = device;
   verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-  // No command descriptor exists; one that is always there and does nothing keeps close(0) away.
-  verbs.context.cmd_fd = opened->events.fd();
+  verbs.context.cmd_fd = engine::opened_contexts::of_process().add(*opened);
+  if (verbs.context.cmd_fd < 0) return nullptr;
   verbs.context.async_fd = opened->events.fd();
   verbs.context.num_comp_vectors = 1;
   ::pthread_mutex_init(&verbs.context.mutex, nullptr);
@@ -263,6 +278,8 @@ ibv_context* open_device(ibv_device* device) {
 int close_device(ibv_context* context) {
   auto& opened = context_of(context);
   if (!opened.is_alive()) return belongs_to_parent;
+  if (!engine::opened_contexts::of_process().close(context->cmd_fd)) return 0;
+  ::close(context->cmd_fd);
   // As with the kernel, closing succeeds with objects left over. Whoever still holds one may use or
   // destroy it, so the context stays in memory for them.
   if (opened.objects != 0) {
@@ -275,10 +292,10 @@ int close_device(ibv_context* context) {
 }
 
 void set_device_functions(verbs_context& verbs) {
-  verbs.query_port = fill_port;
-  verbs.query_device_ex = fill_device;
+  verbs.query_port = c_function<fill_port>;
+  verbs.query_device_ex = c_function<fill_device>;
   verbs.query_rt_values = read_clock;
-  verbs.context.ops._compat_query_device = query_device;
+  verbs.context.ops._compat_query_device = c_function<query_device>;
 }
 
 int query_device(ibv_context* context, ibv_device_attr* attributes) {

@@ -92,9 +92,9 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* wanted) {
 }  // namespace
 
 void set_memory_functions(verbs_context& verbs) {
-  verbs.context.ops.alloc_mw = alloc_mw;
-  verbs.context.ops.dealloc_mw = dealloc_mw;
-  verbs.context.ops.bind_mw = bind_mw;
+  verbs.context.ops.alloc_mw = c_function<alloc_mw>;
+  verbs.context.ops.dealloc_mw = c_function<dealloc_mw>;
+  verbs.context.ops.bind_mw = c_function<bind_mw>;
 }
 
 ibv_pd* alloc_pd(ibv_context* context) {
@@ -102,6 +102,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
   if (const int refusal = owner.refuses("ibv_alloc_pd")) return failed<ibv_pd>(refusal);
   auto pd = std::make_unique<protection_domain>();
   pd->context = context;
+  owner.domains.add(*pd);
   ++owner.objects;
   return pd.release();
 }
@@ -109,9 +110,12 @@ ibv_pd* alloc_pd(ibv_context* context) {
 int dealloc_pd(ibv_pd* pd) {
   auto& owner = context_of(pd->context);
   if (!owner.is_alive()) return belongs_to_parent;
-  if (of(pd).users != 0) return EBUSY;
-  delete &of(pd);
+  auto& domain = of(pd);
+  if (domain.users != 0) return EBUSY;
+  if (domain.imports.is_destroyed()) return ENOENT;
+  owner.domains.remove(domain);
   --owner.objects;
+  if (domain.imports.object_is_destroyed()) delete &domain;
   return 0;
 }
 
@@ -128,6 +132,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, std::uint64_t iova,
   region->iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
   region->access = access;
   if (const int failure = owner.memory.add(*region)) return failed<ibv_mr>(failure);
+  region->handle = region->lkey;
   ++of(pd).users;
   ++owner.objects;
   return region.release();
@@ -181,10 +186,11 @@ int dereg_mr(ibv_mr* mr) {
   auto& region = *static_cast<memory_region*>(mr);
   auto& owner = context_of(mr->context);
   if (!owner.is_alive()) return belongs_to_parent;
+  if (region.imports.is_destroyed()) return ENOENT;
   if (const int failure = owner.memory.remove(region)) return failure;
   --of(mr->pd).users;
   --owner.objects;
-  delete &region;
+  if (region.imports.object_is_destroyed()) delete &region;
   return 0;
 }
 

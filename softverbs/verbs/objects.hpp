@@ -2,16 +2,13 @@
 // functions that the inline verbs of <infiniband/verbs.h> reach through pointers.
 #pragma once
 
-#include <atomic>
-
+#include <base/c_function.hpp>
 #include <engine/device_context.hpp>
 #include <infiniband/verbs.h>
 
 namespace softverbs::verbs {
 
-struct protection_domain : ibv_pd {
-  std::atomic<unsigned> users = 0;
-};
+using engine::protection_domain;
 
 [[nodiscard]] inline engine::device_context& context_of(ibv_context* context) {
   return engine::device_context::of(context);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <base/settings.hpp>
+#include <base/undo.hpp>
 #include <engine/address_handle.hpp>
 #include <engine/shared_receive_queue.hpp>
 #include <net/netdev.hpp>
@@ -105,12 +106,13 @@ ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
     made.pd = nullptr;
   }
   if (!owner.place->queue_pairs.add(settings::get().max_qp)) return failed<ibv_qp>(ENOMEM);
-  auto where = owner.place->allocate_endpoint();
-  if (where == nullptr) {
-    owner.place->queue_pairs.remove();
-    return nullptr;
-  }
+  undo counted([&] { owner.place->queue_pairs.remove(); });
+  const auto where = owner.place->allocate_endpoint();
+  if (where == nullptr) return nullptr;
+  undo allocated([&] { owner.place->release_endpoint(where->qpn); });
   auto* const qp = new queue_pair(owner, where, made);
+  allocated.keep();
+  counted.keep();
   {
     const std::lock_guard lock(where->mutex);
     where->owner = qp;
@@ -170,18 +172,19 @@ ibv_srq* make_srq(ibv_context* context, ibv_srq_init_attr_ex& wanted) {
     return failed<ibv_srq>(EINVAL);
   auto attributes = wanted.attr;
   attributes.srq_limit = 0;  // ignored at creation
-  auto* const srq = new shared_receive_queue(owner, wanted.pd, attributes, wanted.srq_context);
+  auto srq =
+      std::make_unique<shared_receive_queue>(owner, wanted.pd, attributes, wanted.srq_context);
   srq->context = context;
-  ++of(wanted.pd).users;
-  ++owner.objects;
   if (xrc) {
     srq->domain = static_cast<xrc_domain*>(wanted.xrcd);
     srq->cq = &completion_queue::of(wanted.cq);
+    engine::srq_directory::of_process().add(*srq);
     ++srq->domain->users;
     ++srq->cq->users;
-    engine::srq_directory::of_process().add(*srq);
   }
-  return srq;
+  ++of(wanted.pd).users;
+  ++owner.objects;
+  return srq.release();
 }
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
@@ -237,17 +240,17 @@ int close_xrcd(ibv_xrcd* xrcd) {
 }  // namespace
 
 void set_queue_pair_functions(verbs_context& verbs) {
-  verbs.context.ops.post_send = post_send;
-  verbs.context.ops.post_recv = post_recv;
-  verbs.create_qp_ex = create_qp_ex;
+  verbs.context.ops.post_send = c_function<post_send>;
+  verbs.context.ops.post_recv = c_function<post_recv>;
+  verbs.create_qp_ex = c_function<create_qp_ex>;
 }
 
 void set_shared_receive_functions(verbs_context& verbs) {
-  verbs.context.ops.post_srq_recv = post_srq_recv;
-  verbs.create_srq_ex = create_srq_ex;
-  verbs.get_srq_num = get_srq_num;
-  verbs.open_xrcd = open_xrcd;
-  verbs.close_xrcd = close_xrcd;
+  verbs.context.ops.post_srq_recv = c_function<post_srq_recv>;
+  verbs.create_srq_ex = c_function<create_srq_ex>;
+  verbs.get_srq_num = c_function<get_srq_num>;
+  verbs.open_xrcd = c_function<open_xrcd>;
+  verbs.close_xrcd = c_function<close_xrcd>;
 }
 
 ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& attributes) {

@@ -36,6 +36,14 @@ ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_
                         std::uint32_t flags, std::size_t entry_bytes);
 int query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey);
 
+/// The file is a duplicate of the cmd_fd of a context of this process, else it fails with
+/// EOPNOTSUPP.
+[[nodiscard]] ibv_context* import_device(int file);
+[[nodiscard]] ibv_pd* import_pd(ibv_context* context, std::uint32_t handle);
+void unimport_pd(ibv_pd* pd);
+[[nodiscard]] ibv_mr* import_mr(ibv_pd* pd, std::uint32_t handle);
+void unimport_mr(ibv_mr* mr);
+
 ibv_pd* alloc_pd(ibv_context* context);
 int dealloc_pd(ibv_pd* pd);
 ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, std::uint64_t iova, unsigned access);

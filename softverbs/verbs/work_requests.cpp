@@ -2,6 +2,7 @@
 // queue itself, behind the newest, while the queue pair is locked, and become visible together.
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include <engine/address_handle.hpp>
 #include <engine/queue_pair.hpp>
@@ -112,16 +113,16 @@ void start(ibv_qp_ex* user) {
   auto& qp = of(user);
   qp.where->mutex.lock();
   qp.building = 0;
-  qp.building_failure = qp.context.refuses("ibv_post_send");
+  qp.building_failure = without_exceptions([&] { return qp.context.refuses("ibv_post_send"); });
   if (qp.building_failure == 0) qp.building_failure = qp.may_post_send();
 }
 
 int complete(ibv_qp_ex* user) {
   auto& qp = of(user);
   const engine::entry_scope entry;
+  const std::lock_guard held(qp.where->mutex, std::adopt_lock);
   const int failure = qp.building_failure;
   if (failure == 0 && qp.building != 0) qp.posted(qp.building);
-  qp.where->mutex.unlock();
   return failure;
 }
 
@@ -180,7 +181,7 @@ void set_work_request_functions(ibv_qp_ex& qp) {
   };
   qp.wr_set_sge_list = set_elements;
   qp.wr_start = start;
-  qp.wr_complete = complete;
+  qp.wr_complete = c_function<complete>;
   qp.wr_abort = [](ibv_qp_ex* user) { of(user).where->mutex.unlock(); };
 }
 

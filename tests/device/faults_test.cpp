@@ -4,6 +4,7 @@
 #include <softverbs/faults.hpp>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -93,6 +94,31 @@ TEST_F(injected_faults, every_status_that_a_peer_can_cause_arrives_once_and_is_e
     reconnect(pair);
     expect_transfer(pair);
   }
+}
+
+TEST_F(injected_faults, a_plan_counts_its_own_hits_also_when_another_one_covers_it) {
+  const context ctx = device_under_test::get().open();
+  const auto fails = [&] { return !ctx.alloc_pd(); };
+  auto first = faults::inject({faults::fail_with(ENOMEM).call("ibv_alloc_pd").first(2)}).value();
+  EXPECT_TRUE(fails() && fails() && !fails());
+  EXPECT_EQ(first.hits(), 2U);
+  {
+    const auto second =
+        faults::inject({faults::fail_with(ENOMEM).call("ibv_alloc_pd").first(1)}).value();
+    EXPECT_EQ(first.hits(), 2U);
+    EXPECT_EQ(second.hits(), 0U);
+    EXPECT_TRUE(fails() && !fails());
+    EXPECT_EQ(first.hits(), 2U) << "it strikes no more";
+    EXPECT_EQ(second.hits(), 1U);
+    EXPECT_EQ(first.hits(7), 0U) << "there is no such rule";
+  }
+  EXPECT_EQ(first.hits(), 2U) << "and does not come back";
+  EXPECT_FALSE(fails());
+  // Assigned to, it is the other one.
+  first = faults::inject({faults::fail_with(ENOMEM).call("ibv_alloc_pd")}).value();
+  EXPECT_EQ(first.hits(), 0U);
+  EXPECT_TRUE(fails());
+  EXPECT_EQ(first.hits(), 1U);
 }
 
 TEST_F(injected_faults, every_status_that_a_peer_can_cause_at_a_receive_arrives_once) {

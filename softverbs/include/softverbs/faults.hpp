@@ -20,7 +20,6 @@
 // Lifetime: there is one plan in a process; a new one replaces it, and the destructor of the last
 // one ends the faults. Threads: any, but a plan is meant to be held by one test at a time.
 
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -179,12 +178,13 @@ class plan {
   plan(const plan&) = delete;
   plan& operator=(const plan&) = delete;
   ~plan() {
-    if (number_ == newest()) ::softverbs_faults(nullptr);
+    if (number_ == ::softverbs_faults_number()) ::softverbs_faults(nullptr);
   }
 
-  /// How often the rule at this position has struck.
+  /// How often the rule at this position of this plan has struck; of a plan that another one has
+  /// replaced, until then.
   [[nodiscard]] std::uint64_t hits(std::size_t rule = 0) const {
-    return ::softverbs_faults_hits(rule);
+    return ::softverbs_faults_hits_of(number_, rule);
   }
 
   /// Text as in SOFTVERBS_FAULTS.
@@ -195,11 +195,7 @@ class plan {
   }
 
  private:
-  plan() : number_(++newest()) {}
-  [[nodiscard]] static std::atomic<std::uint64_t>& newest() noexcept {
-    static std::atomic<std::uint64_t> number = 0;
-    return number;
-  }
+  plan() : number_(::softverbs_faults_number()) {}
 
   std::uint64_t number_;  ///< 0: moved from
 };

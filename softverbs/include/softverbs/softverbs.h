@@ -44,6 +44,13 @@ const char* softverbs_faults_problem(void);
 /* How often the rule at this position, from 0, has struck. */
 uint64_t softverbs_faults_hits(size_t rule);
 
+/* The number of the present rules: each call of softverbs_faults() that succeeds makes another one,
+ * and none is 0. */
+uint64_t softverbs_faults_number(void);
+/* How often a rule had struck when its rules were replaced, or until now. 0 for rules that have
+ * been replaced more than 64 times since. */
+uint64_t softverbs_faults_hits_of(uint64_t number, size_t rule);
+
 /* Time that a test moves by hand. While it stands still, no timer of this process's devices runs:
  * no retry, no delayed packet, no repeated message of the connection manager. Advancing it runs
  * those that become due, in their order, in the calling thread. Peers in other processes have a

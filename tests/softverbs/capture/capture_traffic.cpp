@@ -155,6 +155,15 @@ void extended_kinds(machine& on) {
   }
   access_memory(extended, atomic(on, IBV_WR_ATOMIC_CMP_AND_SWP, 1, 2), 8);
   access_memory(extended, atomic(on, IBV_WR_ATOMIC_FETCH_AND_ADD, 3), 8);
+  // No window is bound through a queue pair that only receives, so there is none to invalidate.
+  for (const auto bytes : {5U, 3000U}) {
+    connection invalidating(on, IBV_QPT_XRC_SEND);
+    auto wanted = request(IBV_WR_SEND_WITH_INV);
+    wanted.invalidate_rkey = 0x12345600;
+    invalidating.post_receive();
+    invalidating.post(wanted, bytes);
+    invalidating.finish(IBV_WC_REM_ACCESS_ERR, false);
+  }
 }
 
 void refusals(machine& on) {

@@ -1,11 +1,14 @@
 // Completion queues: order, size, and what happens when there is no room.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <softverbs/softverbs.h>
 
 #include "connected_pair.hpp"
 #include "owned.hpp"
@@ -122,6 +125,30 @@ TEST(completion_queues, one_that_overflows_says_so_and_stops_the_queue_pair) {
     EXPECT_EQ(found[id].wr_id, id);
     EXPECT_EQ(found[id].status, IBV_WC_SUCCESS);
   }
+}
+
+TEST(completion_queues, an_overflow_is_logged_once_a_second_with_a_count) {
+  ::softverbs_time_stop();
+  testing::internal::CaptureStderr();
+  {
+    writes all(4);
+    const auto post = [&] {
+      ASSERT_EQ(
+          write(1, {all.from.sge()}, all.to.address(), all.to.rkey()).post(all.pair.a.qp.get()), 0);
+    };
+    const int lost = 100;
+    for (int i = 0; i < all.cq->cqe + lost; ++i) post();
+    ASSERT_EQ(::softverbs_time_advance(1'000'000'000), 0);
+    post();
+    post();
+    discard_events(all.pair.context);
+  }
+  const auto logged = testing::internal::GetCapturedStderr();
+  ::softverbs_time_resume();
+  EXPECT_EQ(std::ranges::count(logged, '\n'), 3) << logged;
+  EXPECT_THAT(logged, testing::HasSubstr("1 completions lost so far"));
+  EXPECT_THAT(logged, testing::HasSubstr("101 completions lost so far"));
+  EXPECT_THAT(logged, testing::HasSubstr("has lost 102 completions in all"));
 }
 
 TEST(completion_queues, one_in_use_stays) {

@@ -256,11 +256,11 @@ TEST_F(extended_cq, what_it_cannot_tell_is_not_supported) {
 }
 
 TEST_F(extended_cq, what_it_cannot_do_is_not_supported) {
-  ibv_cq_init_attr_ex overrun{};
-  overrun.cqe = 4;
-  overrun.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
-  overrun.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-  EXPECT_EQ(refusal(overrun), EOPNOTSUPP);
+  ibv_cq_init_attr_ex unknown{};
+  unknown.cqe = 4;
+  unknown.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+  unknown.flags = 1U << 30;
+  EXPECT_EQ(refusal(unknown), EOPNOTSUPP);
 
   ibv_cq_init_attr_ex one_thread{};
   one_thread.cqe = 4;
@@ -272,6 +272,43 @@ TEST_F(extended_cq, what_it_cannot_do_is_not_supported) {
   parent_domain.cqe = 4;
   parent_domain.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
   EXPECT_EQ(refusal(parent_domain), EOPNOTSUPP);
+}
+
+TEST_F(extended_cq, one_that_ignores_overruns_keeps_the_newest_without_a_word) {
+  ibv_cq_init_attr_ex wanted{};
+  wanted.cqe = 4;
+  wanted.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+  wanted.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+  const auto cq = own(ibv_create_cq_ex(context_.get(), &wanted));
+  auto* const queue = ibv_cq_ex_to_cq(cq.get());
+  ibv_poll_cq_attr how{};
+  {
+    // Queue pairs whose requests complete while they are posted: in the error state.
+    const connected_pair pair(context_.get(), {.all_completions = queue});
+    auto* const qp = pair.a.qp.get();
+    ASSERT_EQ(to_state(IBV_QPS_ERR).apply(qp), 0);
+    const auto post = [&](std::uint64_t first, std::uint64_t last) {
+      for (auto id = first; id <= last; ++id) ASSERT_EQ(send(id, {}).post(qp), 0);
+    };
+    const auto room = static_cast<std::uint64_t>(queue->cqe);
+
+    post(1, 3 * room);
+    const auto kept = completions_in(queue);
+    ASSERT_EQ(kept.size(), room);
+    for (std::uint64_t i = 0; i < room; ++i) EXPECT_EQ(kept[i].wr_id, 2 * room + 1 + i);
+
+    // Overwritten under the eyes of a reader.
+    post(1, room);
+    ASSERT_EQ(ibv_start_poll(cq.get(), &how), 0);
+    EXPECT_EQ(cq->wr_id, 1U);
+    post(room + 1, room + 3);
+    ASSERT_EQ(ibv_next_poll(cq.get()), 0);
+    EXPECT_EQ(cq->wr_id, 4U);
+    post(room + 4, 3 * room);
+    ibv_end_poll(cq.get());
+    EXPECT_EQ(completions_in(queue).size(), room);
+  }
+  EXPECT_FALSE(is_readable(context_->async_fd)) << "no event tells of it";
 }
 
 TEST_F(extended_cq, a_size_or_a_vector_that_cannot_be_is_refused) {

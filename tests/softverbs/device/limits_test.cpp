@@ -48,6 +48,13 @@ class limits : public testing::Test {
   ibv_device_attr device_{};
 };
 
+TEST_F(limits, the_device_says_what_it_is_without_posing_as_a_vendors) {
+  EXPECT_EQ(device_.vendor_id, 0x027376U);
+  EXPECT_NE(device_.vendor_id & 0x020000U, 0U) << "an OUI of the locally administered kind";
+  EXPECT_NE(device_.vendor_part_id, 0U);
+  EXPECT_NE(device_.hw_ver, 0U);
+}
+
 TEST_F(limits, of_queue_pairs) {
   const auto requests = static_cast<std::uint32_t>(device_.max_qp_wr);
   const auto elements = static_cast<std::uint32_t>(device_.max_sge);

@@ -274,6 +274,24 @@ TEST_F(memory_windows, a_message_invalidates_and_the_receiver_is_told_what) {
   }
 }
 
+TEST_F(memory_windows, local_write_may_stand_among_the_rights) {
+  const auto of_peers = unsigned{IBV_ACCESS_REMOTE_WRITE} | IBV_ACCESS_LOCAL_WRITE;
+  for (const auto type : {IBV_MW_TYPE_1, IBV_MW_TYPE_2}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    const auto mw = own(ibv_alloc_mw(pair_.b.domain(), type));
+    const ibv_mw_bind_info what{
+        .mr = there_.mr.get(), .addr = there_.address(), .length = 64, .mw_access_flags = of_peers};
+    auto key = ibv_inc_rkey(mw->rkey);
+    EXPECT_EQ(type == IBV_MW_TYPE_1 ? bind(mw.get(), what) : bind(mw.get(), key, what),
+              IBV_WC_SUCCESS);
+    if (type == IBV_MW_TYPE_1) key = mw->rkey;
+    EXPECT_EQ(write_to(there_.address(), 64, key), IBV_WC_SUCCESS);
+    EXPECT_EQ(read_from(there_.address(), 64, key), IBV_WC_REM_ACCESS_ERR)
+        << "it is no right of the peer";
+    connect_again();
+  }
+}
+
 TEST_F(memory_windows, what_cannot_be_bound_is_a_bind_error) {
   const buffer unbindable(pair_.b.domain(), 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   const buffer read_only(pair_.b.domain(), 64, IBV_ACCESS_MW_BIND);
