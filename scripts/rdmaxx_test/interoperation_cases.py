@@ -10,8 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from rdmaxx_test.two_sides import GROUP, UDADDY_PORT
 
+EXAMPLES = "build/dev/examples"
 FIRST_PORT = 20000
 NOBODYS_PORT = 19999
+# Reasons for a REJ (12.6.7.2).
+INVALID_SERVICE_ID = 8
+CONSUMER_REJECT = 28
 STREAMED = 100_000  # bytes; a word on a command line cannot have many more
 
 
@@ -31,7 +35,7 @@ class Meeting(enum.Enum):
     LISTENER = enum.auto()  # of librdmacm
     DATAGRAM_LISTENER = enum.auto()
     MULTICAST = enum.auto()
-    REFUSED = enum.auto()  # the server listens elsewhere, and the client has to be told so
+    REFUSED = enum.auto()  # by the server, or because it listens elsewhere: the client has to be told so
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Program:
     meeting: Meeting
     ipv6: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)  # of softverbs
+    refusal: int = INVALID_SERVICE_ID  # the reason that the client is to be told
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,8 @@ def _pingpong(command: str, *, ipv6: bool = False) -> Program:
     return _alike(command, "-d {device} -g {gid}", Meeting.SOCKET, ipv6=ipv6)
 
 
-def _perftest(command: str) -> Program:
-    return _alike(command, "-d {device} -x {gid} -F", Meeting.SOCKET)
+def _perftest(command: str, *, ipv6: bool = False) -> Program:
+    return _alike(command, f"-d {{device}} -x {{gid}} -F{' --ipv6' if ipv6 else ''}", Meeting.SOCKET, ipv6=ipv6)
 
 
 def _rping(options: str, *, ipv6: bool = False) -> Program:
@@ -105,6 +110,19 @@ def _refused(*, ipv6: bool = False) -> Program:
         "rping -c -a {address} -p {elsewhere} -C 1",
         Meeting.REFUSED,
         ipv6=ipv6,
+    )
+
+
+def _refused_by_consumer(*, ipv6: bool = False) -> Program:
+    """A server of streams refuses whoever does not greet as a stream does."""
+    place = "[{address}]:{port}" if ipv6 else "{address}:{port}"
+    return Program(
+        f"rping refused by its server{' over IPv6' if ipv6 else ''}",
+        f"{EXAMPLES}/04_echo_server {place}",
+        "rping -c -a {address} -p {port} -C 1",
+        Meeting.REFUSED,
+        ipv6=ipv6,
+        refusal=CONSUMER_REJECT,
     )
 
 
@@ -129,12 +147,11 @@ def _udaddy(options: str, *, ipv6: bool = False) -> Program:
 
 def _stream(*, ipv6: bool = False) -> Program:
     """The library's own streams, by its examples: the client checks what comes back."""
-    programs = "build/dev/examples"
     place = "[{address}]:{port}" if ipv6 else "{address}:{port}"
     return Program(
         f"a stream of 2 × {STREAMED} bytes{' over IPv6' if ipv6 else ''}",
-        f"{programs}/04_echo_server {place} 1",
-        f"{programs}/05_echo_client {place} {'x' * STREAMED}",
+        f"{EXAMPLES}/04_echo_server {place} 1",
+        f"{EXAMPLES}/05_echo_client {place} {'x' * STREAMED}",
         Meeting.LISTENER,
         ipv6=ipv6,
     )
@@ -162,14 +179,16 @@ CONNECTING = [
     _stream(ipv6=True),
     _refused(),
     _refused(ipv6=True),
+    _refused_by_consumer(),
+    _refused_by_consumer(ipv6=True),
 ]
 
 PINGPONGS = [
     _pingpong(f"ibv_rc_pingpong -c {PINGS}"),
     _pingpong(f"ibv_rc_pingpong -c {PINGS}", ipv6=True),
     _pingpong("ibv_rc_pingpong -c -m 4096 -s 1000000 -n 10"),
-    _pingpong(f"ibv_uc_pingpong -c {PINGS}"),
-    _pingpong(f"ibv_ud_pingpong -c {PINGS}"),
+    *(_pingpong(f"ibv_uc_pingpong -c {PINGS}", ipv6=ipv6) for ipv6 in (False, True)),
+    *(_pingpong(f"ibv_ud_pingpong -c {PINGS}", ipv6=ipv6) for ipv6 in (False, True)),
 ]
 
 PERFTESTS = [
@@ -177,6 +196,10 @@ PERFTESTS = [
     *(_perftest(f"ib_atomic_bw -A {atomic} -n 50") for atomic in ("FETCH_AND_ADD", "CMP_AND_SWAP")),
     *(_perftest(f"ib_{test}_lat -n 100") for test in ("send", "write", "read")),
     _perftest("ib_send_bw -c UD -s 1024 -n 100"),
+    *(_perftest(f"ib_{test}_bw {MEDIUM}", ipv6=True) for test in ("send", "write", "read")),
+    _perftest("ib_atomic_bw -A FETCH_AND_ADD -n 50", ipv6=True),
+    _perftest("ib_send_lat -n 100", ipv6=True),
+    _perftest("ib_send_bw -c UD -s 1024 -n 100", ipv6=True),
     _without_gso(_perftest(f"ib_send_bw {LARGE}")),
 ]
 

@@ -27,7 +27,7 @@ NAMESPACE = "soft"
 # What softverbs asks for. With the kernel's own limit, a train of packets that rxe sends does not fit.
 LARGEST_BUFFER = 4 << 20
 TIME_TO_REFUSE = 10  # seconds; who hears nothing gives up after a minute
-REFUSED = "RDMA_CM_EVENT_REJECTED, error 8"  # invalid service ID, as rping prints it
+REFUSED = "RDMA_CM_EVENT_REJECTED, error {reason}"  # as rping prints it
 
 
 @dataclass(frozen=True)
@@ -150,16 +150,17 @@ def _problem(stage: Stage, case: Case, logs: Path) -> str:
         # A server that was never called ends only when it is told to.
         with peers.Program(server, logs / "server.log", {}) as serving:
             serving.wait_until(lambda: stage.is_ready(case), "listened")
-            return _refusal(client, logs / "client-1.log")
+            return _refusal(client, logs / "client-1.log", case.program.refusal)
     sides = two_sides.Sides(server, [client])
     return two_sides.run(sides, lambda: stage.is_ready(case), logs, {}, case.cable.timeout)
 
 
-def _refusal(command: list[str], log: Path) -> str:
+def _refusal(command: list[str], log: Path, reason: int) -> str:
     started = time.monotonic()
     status = processes.run(command, log, timeout=TIME_TO_REFUSE)
     seconds = time.monotonic() - started
-    if status not in (0, processes.TIMED_OUT) and REFUSED in log.read_text(errors="replace"):
+    told = re.search(re.escape(REFUSED.format(reason=reason)) + r"\b", log.read_text(errors="replace"))
+    if status not in (0, processes.TIMED_OUT) and told:
         return ""
     return f"--- exit status {status} after {seconds:.1f} s: {' '.join(command)}\n{processes.tail(log)}"
 

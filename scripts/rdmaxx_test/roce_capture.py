@@ -29,6 +29,7 @@ FIELDS = {
     "compare": "infiniband.atomiceth.cmpdt",
     "original": "infiniband.atomicacketh.origremdt",
     "immediate": "infiniband.immdt",
+    "management": "infiniband.mad.attributeid",
     "payload and pad": "data.data",
 }
 # They guess at what a payload could be.
@@ -63,6 +64,18 @@ OPERATIONS = {
     0x16: "SEND last with invalidate",
     0x17: "SEND only with invalidate",
 }
+# Messages of the connection manager, by the attribute of their MAD (16.7.3).
+CM_MESSAGES = {
+    0x10: "REQ",
+    0x11: "MRA",
+    0x12: "REJ",
+    0x13: "REP",
+    0x14: "RTU",
+    0x15: "DREQ",
+    0x16: "DREP",
+    0x17: "SIDR_REQ",
+    0x18: "SIDR_REP",
+}
 NAKS = {0x60: "sequence", 0x61: "invalid request", 0x62: "remote access", 0x63: "remote operational"}
 
 
@@ -74,7 +87,10 @@ class Packet:
 
     @property
     def kind(self) -> str:
-        """Such as `RC SEND only` or `RC NAK sequence`."""
+        """Such as `RC SEND only`, `RC NAK sequence` or `CM REQ`."""
+        if self.fields.get("management"):
+            attribute = int(self.fields["management"], 0)
+            return f"CM {CM_MESSAGES.get(attribute, f'attribute {attribute:#x}')}"
         opcode = int(self.fields["opcode"], 0)
         service = SERVICES.get(opcode & 0xE0, f"service {opcode >> 5}")
         return f"{service} {self._answer() or OPERATIONS.get(opcode & 0x1F, f'operation {opcode:#x}')}"

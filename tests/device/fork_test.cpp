@@ -161,8 +161,8 @@ TEST(fork, calls_on_verbs_objects_of_the_parent_fail_and_say_why) {
   auto events = pair.a.ctx.async_events().value();
   expect_quiet_end(run_in_child([&] {
     auto& side = pair.a;
-    expect_forked("post send", side.qp.post(send_wr{.from = {{memory.gather()}}}));
-    expect_forked("post recv", side.qp.post(recv_wr{.into = {{memory.scatter()}}}));
+    expect_forked("post send", side.qp.post(send_wr{.from = memory.gather()}));
+    expect_forked("post recv", side.qp.post(recv_wr{.into = memory.scatter()}));
     std::array<work_completion, 1> some;
     expect_forked("poll", side.send_cq.poll(some));
     expect_forked("req_notify", side.send_cq.req_notify());
@@ -202,9 +202,9 @@ TEST(fork, a_child_destroys_verbs_objects_of_its_parent_quietly) {
     channel = {};
   }));
   // The parent's are as they were.
-  pair->b.qp.post(recv_wr{.id = wr_id{1}, .into = {{memory->scatter()}}}).value();
+  pair->b.qp.post(recv_wr{.id = wr_id{1}, .into = memory->scatter()}).value();
   const auto bytes = pair->a.local_memory(64);
-  pair->a.qp.post(send_wr{.id = wr_id{2}, .from = {{bytes.gather()}}}).value();
+  pair->a.qp.post(send_wr{.id = wr_id{2}, .from = bytes.gather()}).value();
   EXPECT_EQ(wait_for_success(pair->b.recv_cq).byte_len(), 64U);
 }
 

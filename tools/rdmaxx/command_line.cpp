@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -33,6 +34,8 @@ exit_code bad_usage(std::string_view problem) {
 }
 
 exit_code parse_and_run(int argc, const char* const* argv) {
+  const std::span command_line(argv, static_cast<std::size_t>(argc));
+  if (const auto code = run_soft_program(command_line)) return *code;
   CLI::App parser("RDMA devices: what there is, and how fast it is.", "rdmaxx");
   parser.set_version_flag("--version", fmt::format("rdmaxx {}", version));
   parser.require_subcommand(0, 1);  // the parser's own message for none hides that of a wrong one

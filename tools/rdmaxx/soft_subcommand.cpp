@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -69,6 +71,18 @@ exit_code run_on_soft_devices(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::optional<exit_code> run_soft_program(std::span<const char* const> command_line) {
+  if (command_line.size() < 3 || std::string_view(command_line[1]) != "soft") return {};
+  auto words = command_line.subspan(2);
+  if (std::string_view(words.front()) == "--") {
+    words = words.subspan(1);
+  } else if (std::string_view(words.front()).starts_with('-')) {
+    return {};  // an option
+  }
+  if (words.empty()) return {};
+  return run_on_soft_devices({words.begin(), words.end()});
+}
 
 subcommand soft_subcommand(CLI::App& parser) {
   const auto words = std::make_shared<std::vector<std::string>>();

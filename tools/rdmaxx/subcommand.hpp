@@ -7,6 +7,8 @@
 // command_line.cpp.
 
 #include <functional>
+#include <optional>
+#include <span>
 
 #include <CLI/App.hpp>
 
@@ -30,6 +32,9 @@ struct subcommand {
 [[nodiscard]] subcommand devices_subcommand(CLI::App& parser);
 /// rdmaxx soft: another program, with soft RDMA devices.
 [[nodiscard]] subcommand soft_subcommand(CLI::App& parser);
+/// The same for a command line that names a program, whose words nobody may interpret: the parser
+/// would take "[a]" for a list. Nothing if it is another command line.
+[[nodiscard]] std::optional<exit_code> run_soft_program(std::span<const char* const> command_line);
 /// rdmaxx tour: the devices, then a short ping and bandwidth test on one of them.
 [[nodiscard]] subcommand tour_subcommand(CLI::App& parser);
 

@@ -4,7 +4,9 @@ A program causes packets of every kind, libsoftverbs records them (SOFTVERBS_CAP
 recording of the kernel's rxe are asked about them.
 """
 
+import shlex
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from rdmaxx_project import presets, processes
@@ -42,9 +44,23 @@ RELIABLE = [
 EVERY_KIND = {
     *(f"RC {kind}" for kind in RELIABLE),
     *(f"XRC {kind}" for kind in ANSWERED),
+    "XRC SEND last with invalidate",
+    "XRC SEND only with invalidate",
     *(f"UC {operation} {part}" for operation in ("SEND", "WRITE") for part in MESSAGE_PARTS),
     "UD SEND only",
     "UD SEND only with immediate",
+}
+
+CONNECTING = {f"CM {message}" for message in ("REQ", "REP", "RTU", "DREQ", "DREP")}
+CM_SCENES = {
+    "connection": ("rping -s -a {address} -p {port} -C 2", "rping -c -a {address} -p {port} -C 2", "", CONNECTING),
+    "service": ("udaddy -b {address}", "udaddy -s {address}", "", {"CM SIDR_REQ", "CM SIDR_REP"}),
+    "refusal": (
+        "rping -s -a {address} -p {port} -C 2",
+        "rping -c -a {address} -p {port} -C 2",
+        "reject=28",
+        {"CM REQ", "CM REJ"},
+    ),
 }
 
 # Where we answer otherwise than rxe does: (field, ours, rxe's) and why.
@@ -68,6 +84,8 @@ def run(wanted: Wanted) -> Iterable[Finding]:
             roce_capture.read(_record("recorded", programs.IPV4)), roce_capture.read(RXE)
         ),
         "two processes, one file": _two_processes,
+        "messages of the connection manager over IPv4": lambda: _connection_manager("127.0.0.1"),
+        "messages of the connection manager over IPv6": lambda: _connection_manager("::1"),
     }
     for name, case in cases.items():
         if wanted(name):
@@ -147,6 +165,32 @@ def _two_processes() -> list[str]:
     senders = {packet.kind for packet in packets}
     missing = {"RC WRITE first", "RC WRITE last", "RC ACK"} - senders
     return [*complaints(packets), *(f"never sent: {kind}" for kind in sorted(missing))]
+
+
+def _connection_manager(address: str) -> list[str]:
+    found: list[str] = []
+    for scene, (server, client, faults, wanted) in CM_SCENES.items():
+        file = _new_file(f"cm-{scene}-{'6' if ':' in address else '4'}.pcap")
+        is_udaddy = server.startswith("udaddy")
+        port = two_sides.free_port()
+        words = [shlex.split(command.format(address=address, port=port)) for command in (server, client)]
+        space, at = (two_sides.UDP, two_sides.UDADDY_PORT) if is_udaddy else (two_sides.TCP, port)
+        problem = two_sides.run(
+            two_sides.Sides(words[0], [words[1]]),
+            partial(two_sides.offers_service, space, at),
+            FOLDER,
+            _environment(file) | {"SOFTVERBS_FAULTS": faults},
+            TIMEOUT,
+        )
+        if problem and not faults:
+            raise RecordingFailure(problem)
+        packets = roce_capture.read(file)
+        kinds = {packet.kind for packet in packets}
+        found += complaints(packets)
+        found += [f"{scene}: never sent: {kind}" for kind in sorted(wanted - kinds)]
+        unknown = {kind for kind in kinds if kind.startswith("CM ") and kind not in wanted}
+        found += [f"{scene}: not expected: {kind}" for kind in sorted(unknown)]
+    return found
 
 
 def _new_file(name: str) -> Path:
