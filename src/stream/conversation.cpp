@@ -572,6 +572,7 @@ result<void> conversation::write_registered(const memory_region& region,
 }
 
 void conversation::reclaim_memory(lock& held) {
+  if (!connection_.qp()) return;  // an earlier one has had to destroy it
   end_connection();
   (void)connection_.qp().to_error();
   // Requests that were reported as refused may have completed as well.

@@ -124,6 +124,7 @@ TEST(stream_failures, a_write_without_a_copy_returns_although_the_device_complet
   const auto written = pair.client.write_all(region, region.bytes());
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error(), std::errc::timed_out) << written.error();
+  EXPECT_FALSE(pair.client.write_all(region, region.bytes()).has_value()) << "nor does the next";
 }
 
 // --- keep-alive --------------------------------------------------------------------------------
