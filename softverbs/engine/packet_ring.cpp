@@ -102,15 +102,23 @@ std::shared_ptr<ring_writer> ring_writer::offer(const abstract_name& to,
 void ring_writer::look_at_connection() {
   pollfd end{.fd = connection_.get(), .events = 0, .revents = 0};
   if (::poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0) closed_ = true;
+  if (!closed_) return;
+  // Those who hold the ring for long, such as the queue pair of a peer that has died, hold nothing.
+  ring::mapping unread;
+  private_descriptor ended;
+  const std::lock_guard lock(mutex_);
+  unread = std::move(memory_);
+  ended = std::move(connection_);
 }
 
 bool ring_writer::is_empty() {
   const std::lock_guard lock(mutex_);
-  return memory_.control().tail.load(std::memory_order_acquire) == head_;
+  return !memory_.is_good() || memory_.control().tail.load(std::memory_order_acquire) == head_;
 }
 
 bool ring_writer::has_room(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  if (!memory_.is_good()) return true;  // what is written is lost, or goes another way
   const auto used = head_ - memory_.control().tail.load(std::memory_order_acquire);
   return used <= ring::data_bytes && ring::data_bytes - used >= reserve + 2 * record_bytes(bytes);
 }
@@ -120,6 +128,7 @@ bool ring_writer::write(std::span<const iovec> parts) {
   for (const auto& part : parts) bytes += part.iov_len;
   const auto needed = record_bytes(bytes);
   const std::lock_guard lock(mutex_);
+  if (!memory_.is_good()) return false;
   const auto used = head_ - memory_.control().tail.load(std::memory_order_acquire);
   if (used > ring::data_bytes) return false;  // the reader lies
   const auto offset = head_ % ring::data_bytes;
@@ -144,13 +153,12 @@ bool ring_writer::write(std::span<const iovec> parts) {
 }
 
 void ring_writer::ring_bell() {
+  const std::lock_guard lock(mutex_);
+  if (!memory_.is_good()) return;
   auto& control = memory_.control();
   // Either the reader sees what was written before it sleeps, or we see that it sleeps: both sides
   // write their word first and then read the other's, in one order for all.
-  {
-    const std::lock_guard lock(mutex_);
-    control.head.exchange(head_, std::memory_order_seq_cst);
-  }
+  control.head.exchange(head_, std::memory_order_seq_cst);
   if (control.reader_sleeps.load(std::memory_order_seq_cst) == 0) return;
   if (control.reader_sleeps.exchange(0) == 0) return;
   const char byte = 0;
