@@ -100,8 +100,8 @@ def _is_private(version: str) -> bool:
 
 
 def _is_cm(name: str) -> bool:
-    """Not rsockets, which look behind the real library's identifiers."""
-    return name.startswith("rdma_")
+    """Of rsockets, which look behind the real library's identifiers, only what refuses to make one."""
+    return name.startswith("rdma_") or name == "rsocket"
 
 
 def _library(component: str) -> Path:
