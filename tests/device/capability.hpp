@@ -16,6 +16,7 @@ enum class capability : std::uint8_t {
   immediate_data,            ///< SEND and WRITE with immediate data
   inline_data,               ///< requests that carry their bytes
   several_read_elements,     ///< a READ scatters into more than one element
+  zero_based_regions,        ///< addresses of a region may count from its start
   resize_cq,                 ///< completion queues change their capacity
   solicited_events,          ///< events for solicited completions only
   receiver_not_ready,        ///< a sender is told that the peer has no receive, and retries

@@ -1,7 +1,9 @@
 #include "device_under_test.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -15,6 +17,7 @@ constexpr const char* variable = "RDMAXX_TEST_DEVICE";
 
 // Devices whose behaviour cannot be asked for. They are known by the vendor id they report.
 constexpr std::uint32_t siw_vendor_id = 0x626d74;
+constexpr std::uint32_t rxe_vendor_id = 0xffffff;
 
 std::set<capability> quirks_of(const device_attributes& attributes) {
   if (attributes.vendor_id == siw_vendor_id) {
@@ -28,8 +31,12 @@ std::set<capability> quirks_of(const device_attributes& attributes) {
         capability::truthful_state,        // Linux 6.1: query always says reset
         capability::self_connection,       // TCP would have to connect to itself
         capability::send_queue_drained_event,
+        capability::zero_based_regions,  // taken, and counted from the memory's address all the
+                                         // same
     };
   }
+  // Linux 6.1: as siw; later ones refuse them.
+  if (attributes.vendor_id == rxe_vendor_id) return {capability::zero_based_regions};
   return {};
 }
 
@@ -38,6 +45,11 @@ bool can_create(const context& ctx, const queue_pair_config& config) {
   auto wanted = config;
   wanted.send_cq = wanted.recv_cq = cq;
   return ctx.alloc_pd().value().create_qp(wanted).has_value();
+}
+
+bool can_register_from_zero(const context& ctx) {
+  std::array<std::byte, 64> memory{};
+  return ctx.alloc_pd().value().register_shared(unsafe, memory, access::zero_based).has_value();
 }
 
 bool can_resize(const context& ctx) {
@@ -64,6 +76,7 @@ std::set<capability> probe(const context& ctx, const device_attributes& attribut
   add(capability::atomics, attributes.atomics != atomic_capability::none);
   add(capability::inline_data, can_create(ctx, {.capabilities = {.max_inline = 32}}));
   add(capability::several_read_elements, attributes.max_sge_read > 1);
+  add(capability::zero_based_regions, can_register_from_zero(ctx));
   add(capability::resize_cq, can_resize(ctx));
   add(capability::faults, ctx.device_name().starts_with("soft"));
   add(capability::pkeys, ctx.query_port(1).value().pkey_table_length > 0);
@@ -127,6 +140,8 @@ std::string_view describe(capability what) noexcept {
       return "inline data";
     case capability::several_read_elements:
       return "reads into several elements";
+    case capability::zero_based_regions:
+      return "zero-based regions";
     case capability::resize_cq:
       return "resizing of completion queues";
     case capability::solicited_events:

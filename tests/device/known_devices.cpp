@@ -23,6 +23,7 @@ const std::array known_devices{
                   immediate_data,
                   inline_data,
                   several_read_elements,
+                  zero_based_regions,
                   resize_cq,
                   solicited_events,
                   receiver_not_ready,
