@@ -49,15 +49,15 @@ std::shared_ptr<ring_writer> outgoing_rings::find_or_offer(const ends& between) 
 
 void outgoing_rings::on_end(const void* tag) {
   const std::lock_guard lock(mutex_);
-  for (auto each = recent_.begin(); each != recent_.end(); ++each) {
-    if (each->ring.get() != tag) continue;
-    each->ring->look_at_connection();
-    if (!each->ring->is_closed()) return;
-    log(log_level::debug, "the ring to {} port {} has ended", each->between.to.text(),
-        each->between.to_port);
+  for (auto& each : recent_) {
+    if (each.ring.get() != tag) continue;
+    each.ring->look_at_connection();
+    if (!each.ring->is_closed()) return;
+    log(log_level::debug, "the ring to {} port {} has ended", each.between.to.text(),
+        each.between.to_port);
     // Routes that still hold it see that it is closed.
-    each->ring = nullptr;
-    each->refused_until = steady::now() + respite;
+    each.ring = nullptr;
+    each.refused_until = steady::now() + respite;
     return;
   }
 }

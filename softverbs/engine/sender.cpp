@@ -163,8 +163,8 @@ void sender::send_flat(std::span<const std::byte> datagram) {
 void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanoseconds delay) const {
   // Thousands of them may be waiting: all that one needs is in one block, which timers can copy.
   struct late_packet {
-    late_packet(const route& to, std::vector<std::byte> bytes)
-        : way(to), datagram(std::move(bytes)) {
+    late_packet(route to, std::vector<std::byte> bytes)
+        : way(std::move(to)), datagram(std::move(bytes)) {
       // The socket towards a mailbox belongs to whoever is sending now.
       if (way.letters >= 0) way.letters = ::fcntl(way.letters, F_DUPFD_CLOEXEC, 0);
     }

@@ -114,7 +114,7 @@ bool well_known_port::bind_first() {
     log(log_level::warning,
         "user {} holds the name under which processes share UDP port {} of {}: only this process "
         "is reached from other hosts",
-        *holder_, wire::roce_udp_port, own_.text());
+        holder_.value_or(0), wire::roce_udp_port, own_.text());
     holder_.reset();
     socket_ = std::move(socket);
     return true;

@@ -49,7 +49,7 @@ class element_list {
   /// Something with a name, or a span of it.
   template <detail::elements_in_memory<Element> Range>
     requires std::ranges::borrowed_range<Range>
-  constexpr element_list(Range&& elements) noexcept  // NOLINT(*-explicit-*)
+  constexpr element_list(Range&& elements) noexcept  // NOLINT(*-explicit-*,*-std-forward)
       : several_(std::ranges::data(elements)),
         count_(static_cast<std::uint32_t>(std::ranges::size(elements))) {}
 
