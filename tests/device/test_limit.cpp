@@ -139,7 +139,9 @@ class watchdog : public ::testing::EmptyTestEventListener {
       if (running_.empty()) {
         changed_.wait(lock, end, [this] { return !running_.empty(); });
       } else if (steady_clock::now() < deadline_) {
-        changed_.wait_until(lock, end, deadline_, [this] { return running_.empty(); });
+        // A copy: the next test moves the deadline while this thread waits with the old one.
+        const auto deadline = deadline_;
+        changed_.wait_until(lock, end, deadline, [this] { return running_.empty(); });
       } else {
         fmt::print(stderr, "{} has taken longer than {} s. The stacks of all threads:\n", running_,
                    limit_.count());
