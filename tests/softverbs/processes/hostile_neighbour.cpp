@@ -350,7 +350,7 @@ int attack_datagrams() {
       for (std::uint32_t i = 0; i < many; ++i) {
         const wire::cm_message lie{
             .kind = i % 2 == 0 ? wire::cm_kind::disconnect_request : wire::cm_kind::rejection,
-            .local_id = i % 4 < 2 ? 0 : everybody.front().port << 16U | i,
+            .local_id = i % 4 < 2 ? 0U : std::uint32_t{everybody.front().port} << 16U | i,
             .remote_id = std::uint32_t{each.port} << 16U | i};
         for (auto packet : {message_of(flow, lie),
                             send_of(flow, std::uint32_t{each.port} << 8U | (i & 0xffU), i)}) {
