@@ -36,6 +36,7 @@ function(rdmaxx_add_component name)
     set_target_properties(${target} PROPERTIES
       DEFINE_SYMBOL "" # so that static and shared objects come from the same compiler command
       POSITION_INDEPENDENT_CODE ON
+      INSTALL_RPATH "$ORIGIN" # the components find each other in any prefix
       VERSION ${PROJECT_VERSION}
       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
     set_property(GLOBAL APPEND PROPERTY RDMAXX_LIBRARIES ${target})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -44,23 +45,24 @@ merged_lists& lists() {
   return *only;
 }
 
+struct free_merged_list {
+  void operator()(ibv_device** list) const noexcept { std::free(static_cast<void*>(list)); }
+};
+
 /// Real devices first: a program that takes the first device keeps its hardware.
 ibv_device** merged_device_list(int* count) {
   real_device_list real;
-  int softs = 0;
-  auto* const soft = c_function<verbs::list_devices>(&softs);
-  if (soft == nullptr) softs = 0;
-
-  const int size = real.size() + softs;
+  const auto soft = verbs::list_devices();
+  const int size = real.size() + static_cast<int>(soft.size());
   const auto places = static_cast<std::size_t>(size) + 1;
-  auto* const merged = static_cast<ibv_device**>(std::calloc(places, sizeof(ibv_device*)));
-  if (merged != nullptr) {
-    std::copy_n(soft, softs, std::copy_n(real.data(), real.size(), merged));
-    lists().add(merged, real.release());
-    if (count != nullptr) *count = size;
-  }
-  if (soft != nullptr) verbs::free_devices(soft);
-  return merged;
+  std::unique_ptr<ibv_device*, free_merged_list> merged(
+      static_cast<ibv_device**>(std::calloc(places, sizeof(ibv_device*))));
+  if (merged == nullptr) return nullptr;
+  std::ranges::copy(soft, std::copy_n(real.data(), real.size(), merged.get()));
+  lists().add(merged.get(), real.data());
+  real.release();
+  if (count != nullptr) *count = size;
+  return merged.release();
 }
 
 }  // namespace

@@ -25,16 +25,13 @@ struct soft_file {
 std::optional<soft_file> find_soft_file(std::string_view folder, std::string_view file) {
   const auto path = fmt::format("{}/{}", folder, file);
   std::optional<soft_file> found;
-  int count = 0;
-  auto* const list = c_function<verbs::list_devices>(&count);
-  for (auto* const* one = list; one != nullptr && *one != nullptr; ++one) {
-    const std::string_view root(&(*one)->ibdev_path[0]);
+  for (auto* const device : verbs::list_devices()) {
+    const std::string_view root(&device->ibdev_path[0]);
     if (!root.empty() && path.starts_with(root) && path.size() > root.size() &&
         path[root.size()] == '/') {
-      found = {*one, path.substr(root.size() + 1)};
+      found = {device, path.substr(root.size() + 1)};
     }
   }
-  if (list != nullptr) verbs::free_devices(list);
   return found;
 }
 

@@ -51,14 +51,11 @@ std::vector<local_device*> local_devices() {
   auto& all = opened();
   const std::lock_guard lock(all.mutex);
   std::vector<local_device*> found;
-  int count = 0;
-  auto** const list = verbs::list_devices(&count);
-  for (int i = 0; i < count; ++i) {
-    auto& known = all.by_name[list[i]->name];
-    if (known == nullptr) known = open(list[i]);
+  for (auto* const device : verbs::list_devices()) {
+    auto& known = all.by_name[device->name];
+    if (known == nullptr) known = open(device);
     if (known != nullptr) found.push_back(known.get());
   }
-  verbs::free_devices(list);
   if (found.empty()) errno = ENODEV;
   return found;
 }

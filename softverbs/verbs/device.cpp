@@ -201,7 +201,7 @@ bool is_soft(const ibv_device* device) noexcept {
                              [&](const auto& each) { return &each.second->device == device; });
 }
 
-ibv_device** list_devices(int* count) {
+std::vector<ibv_device*> list_devices() {
   std::vector<ibv_device*> found;
   auto& table = devices();
   const std::lock_guard lock(table.mutex);
@@ -225,14 +225,8 @@ ibv_device** list_devices(int* count) {
     known->second->netdev = netdev;
     found.push_back(&known->second->device);
   }
-  auto** const list = new ibv_device*[found.size() + 1];
-  std::ranges::copy(found, list);
-  list[found.size()] = nullptr;
-  if (count != nullptr) *count = static_cast<int>(found.size());
-  return list;
+  return found;
 }
-
-void free_devices(ibv_device** list) { delete[] list; }
 
 __be64 device_guid(ibv_device* device) {
   const std::lock_guard lock(devices().mutex);

@@ -6,6 +6,8 @@
 // devices through the function pointers in the context and its objects, and are not listed here.
 #pragma once
 
+#include <vector>
+
 #include <infiniband/verbs.h>
 
 namespace softverbs::verbs {
@@ -14,10 +16,8 @@ namespace softverbs::verbs {
 [[nodiscard]] bool is_soft(const ibv_context* context) noexcept;
 
 /// The devices of this process: one for each usable netdev, made anew when the netdevs have
-/// changed, and never freed (programs keep the pointers). The array is terminated by a null pointer
-/// and to be given back with free_devices().
-[[nodiscard]] ibv_device** list_devices(int* count);
-void free_devices(ibv_device** list);
+/// changed, and never freed (programs keep the pointers).
+[[nodiscard]] std::vector<ibv_device*> list_devices();
 [[nodiscard]] bool is_soft(const ibv_device* device) noexcept;
 [[nodiscard]] __be64 device_guid(ibv_device* device);
 [[nodiscard]] int device_index(ibv_device* device);

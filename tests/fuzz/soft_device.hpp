@@ -30,11 +30,9 @@ inline constexpr std::uint8_t ipv4_gid = 1;
           {"MAX_MR", "64"}}) {
       require(softverbs::settings::set(name, value) == softverbs::settings::change::done);
     }
-    int count = 0;
-    auto** const list = softverbs::verbs::list_devices(&count);
-    require(count == 1);
-    auto* const context = softverbs::verbs::open_device(list[0]);
-    softverbs::verbs::free_devices(list);
+    const auto devices = softverbs::verbs::list_devices();
+    require(devices.size() == 1);
+    auto* const context = softverbs::verbs::open_device(devices.front());
     require(context != nullptr);
     require(::fcntl(context->async_fd, F_SETFL, O_NONBLOCK) == 0);
     return context;

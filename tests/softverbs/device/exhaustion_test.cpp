@@ -220,7 +220,7 @@ void transfer_without(std::size_t spared, bool& felt) {
     const scarce_memory scarcity(spared);
     for (auto& each : requests) ASSERT_EQ(each.post(pair.a.qp.get()), 0);
     // Until both have completed, well or badly: nothing hangs.
-    for (int i = 0; i < 1'000'000 && count < 2; ++i) {
+    for (int i = 0; i < 20'000 && count < 2; ++i) {
       const int got = ibv_poll_cq(pair.a.send_cq.get(), 1, &done[count]);
       ASSERT_GE(got, 0);
       count += static_cast<std::size_t>(got);

@@ -26,12 +26,9 @@ constexpr unsigned everything = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
 class forged_request : public ::testing::Test {
  protected:
   void SetUp() override {
-    int count = 0;
-    auto** const list = verbs::list_devices(&count);
-    for (int i = 0; i < count && context_ == nullptr; ++i) {
-      if (std::string_view(list[i]->name) == "soft0") context_ = verbs::open_device(list[i]);
+    for (auto* const device : verbs::list_devices()) {
+      if (std::string_view(device->name) == "soft0") context_ = verbs::open_device(device);
     }
-    verbs::free_devices(list);
     ASSERT_NE(context_, nullptr);
     pd_ = verbs::alloc_pd(context_);
     cq_ = verbs::create_cq(context_, 16, nullptr, nullptr, 0);
