@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <abi/dispatch.hpp>
+#include <abi/files/lookup.hpp>
 #include <base/settings.hpp>
 
 namespace softverbs::abi {
@@ -69,6 +70,7 @@ ibv_device** merged_device_list(int* count) {
 
 real_device_list::real_device_list() {
   if (!settings::get().real_devices) return;
+  const file_access::kernel_files_only guard;
   list_ = RDMAXX_REAL(ibv_get_device_list)(&size_);
   if (list_ == nullptr) size_ = 0;
 }
@@ -88,7 +90,10 @@ using namespace softverbs;
 using namespace softverbs::abi;
 
 ibv_device** ibv_get_device_list(int* count) try {
-  if (real_devices_only_depth > 0) return RDMAXX_REAL(ibv_get_device_list)(count);
+  if (real_devices_only_depth > 0) {
+    const file_access::kernel_files_only guard;
+    return RDMAXX_REAL(ibv_get_device_list)(count);
+  }
   const int error_before = errno;
   auto* const list = merged_device_list(count);
   errno = list == nullptr ? ENOMEM : error_before;  // that there is no real device is no failure

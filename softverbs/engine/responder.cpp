@@ -545,6 +545,11 @@ void responder::receive_atomic(const wire::headers& header) {
   expected_ = (expected_ + 1) & wire::psn_mask;
 }
 
+// A17.4.5.1: a completion tells what kind of packet a datagram came in. Its place is the service
+// level, as with the hardware that UCX knows, which finds the destination's GID by it.
+constexpr std::uint8_t udp_over_ipv6 = 0b1001;
+constexpr std::uint8_t udp_over_ipv4 = 0b1010;
+
 void responder::on_datagram(const inbound& in) {
   const auto& header = in.packet.header;
   if (header.op != operation::send_only && header.op != operation::send_only_immediate) return;
@@ -555,6 +560,7 @@ void responder::on_datagram(const inbound& in) {
   wc.opcode = IBV_WC_RECV;
   wc.wc_flags = IBV_WC_GRH;
   wc.src_qp = header.source_qpn;
+  wc.sl = in.destination.is_ipv4() ? udp_over_ipv4 : udp_over_ipv6;
   if (header.op == operation::send_only_immediate) {
     wc.wc_flags |= IBV_WC_WITH_IMM;
     wc.imm_data = header.immediate;

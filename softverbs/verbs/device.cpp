@@ -21,6 +21,7 @@
 #include <net/netdev.hpp>
 #include <unistd.h>
 #include <verbs/objects.hpp>
+#include <verbs/port.hpp>
 #include <verbs/soft_verbs.hpp>
 
 namespace softverbs::verbs {
@@ -72,59 +73,13 @@ std::uint64_t guid_of(const net::netdev& netdev) {
   return guid;
 }
 
-ibv_mtu active_mtu(const net::netdev& netdev) {
-  auto mtu = IBV_MTU_4096;
-  const auto bytes = [&] { return 128U << mtu; };
-  while (mtu > IBV_MTU_256 && (bytes() > settings::get().mtu || bytes() + 80 > netdev.mtu)) {
-    mtu = static_cast<ibv_mtu>(mtu - 1);
-  }
-  return mtu;
-}
-
-/// Width and speed codes whose product comes nearest to the netdev's; 25 Gb/s where it does not
-/// tell.
-void set_rate(ibv_port_attr& port, unsigned mbps) {
-  struct rate {
-    unsigned mbps;
-    std::uint8_t width;
-    std::uint8_t speed;
-  };
-  constexpr std::array<rate, 7> rates{{{2500, 1, 1},
-                                       {5000, 1, 2},
-                                       {10000, 1, 4},
-                                       {25000, 1, 32},
-                                       {40000, 2, 4},
-                                       {56000, 2, 16},
-                                       {100000, 2, 32}}};
-  const auto wanted = mbps == 0 ? 25000 : mbps;
-  const auto* best = rates.begin();
-  for (const auto& each : rates) {
-    if (each.mbps <= wanted) best = &each;
-  }
-  port.active_width = best->width;
-  port.active_speed = best->speed;
-}
-
 int fill_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std::size_t bytes) {
   if (number != 1) return EINVAL;
   const auto& place = context_of(context);
   if (!place.is_alive()) return belongs_to_parent;
   const auto netdev = net::netdev_by_index(place.place->device().index);
-  ibv_port_attr port{};
   const bool up = netdev && netdev->up && !place.place->port_is_down();
-  port.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  port.max_mtu = IBV_MTU_4096;
-  port.active_mtu = active_mtu(netdev.value_or(place.place->device()));
-  port.gid_tbl_len =
-      static_cast<int>(net::gid_table(netdev.value_or(place.place->device())).size());
-  port.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-  port.max_msg_sz = 1U << 31;
-  port.pkey_tbl_len = 1;
-  port.max_vl_num = 1;
-  port.phys_state = up ? 5 : 3;  // LinkUp, Disabled
-  port.link_layer = IBV_LINK_LAYER_ETHERNET;
-  port.flags = IBV_QPF_GRH_REQUIRED;
-  set_rate(port, netdev ? netdev->speed_mbps : 0);
+  const auto port = describe_port(netdev.value_or(place.place->device()), up);
   std::memset(out, 0, bytes);
   std::memcpy(out, &port, std::min(bytes, sizeof port));
   return 0;
@@ -161,7 +116,9 @@ int fill_device(ibv_context* context, const ibv_query_device_ex_input* input,
   device.max_qp_rd_atom = most_outstanding_reads;
   device.max_res_rd_atom = static_cast<int>(most_outstanding_reads * limits.max_qp);
   device.max_qp_init_rd_atom = most_outstanding_reads;
-  device.atomic_cap = IBV_ATOMIC_GLOB;
+  // They are atomic towards processors, too; but programs that look for IBV_ATOMIC_HCA, which all
+  // devices have, do not always take IBV_ATOMIC_GLOB for more of the same.
+  device.atomic_cap = IBV_ATOMIC_HCA;
   device.max_mw = static_cast<int>(limits.max_mr);
   device.max_mcast_grp = 1024;
   device.max_mcast_qp_attach = 1024;
@@ -201,10 +158,11 @@ bool is_soft(const ibv_device* device) noexcept {
                              [&](const auto& each) { return &each.second->device == device; });
 }
 
-std::vector<ibv_device*> list_devices() {
-  std::vector<ibv_device*> found;
-  auto& table = devices();
-  const std::lock_guard lock(table.mutex);
+namespace {
+
+/// With the lock held.
+std::vector<soft_device*> present_soft_devices(device_table& table) {
+  std::vector<soft_device*> found;
   const bool has_devices = engine::fault_plan::of_process().is_understood();
   const auto netdevs = has_devices ? net::usable_netdevs() : std::vector<net::netdev>();
   for (const auto& netdev : netdevs) {
@@ -223,8 +181,18 @@ std::vector<ibv_device*> list_devices() {
       known = table.by_name.emplace(name, std::move(made)).first;
     }
     known->second->netdev = netdev;
-    found.push_back(&known->second->device);
+    found.push_back(known->second.get());
   }
+  return found;
+}
+
+}  // namespace
+
+std::vector<ibv_device*> list_devices() {
+  auto& table = devices();
+  const std::lock_guard lock(table.mutex);
+  std::vector<ibv_device*> found;
+  for (auto* const each : present_soft_devices(table)) found.push_back(&each->device);
   return found;
 }
 
@@ -238,6 +206,19 @@ int device_index(ibv_device* device) {
   constexpr int first = 1 << 20;
   const std::lock_guard lock(devices().mutex);
   return first + static_cast<int>(reinterpret_cast<soft_device*>(device)->netdev.index);
+}
+
+std::vector<present_device> present_devices() {
+  auto& table = devices();
+  const std::lock_guard lock(table.mutex);
+  std::vector<present_device> found;
+  for (const auto* const each : present_soft_devices(table)) {
+    found.push_back({.name = each->device.name,
+                     .dev_name = each->device.dev_name,
+                     .guid = be64toh(guid_of(each->netdev)),
+                     .netdev = each->netdev});
+  }
+  return found;
 }
 
 ibv_context* open_device(ibv_device* device) {

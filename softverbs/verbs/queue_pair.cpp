@@ -389,8 +389,7 @@ int destroy_ah(ibv_ah* ah) {
 int init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* completion, ibv_grh* grh,
                     ibv_ah_attr* attributes) {
   *attributes = {};
-  attributes->port_num = port;
-  attributes->sl = completion->sl;
+  attributes->port_num = port;  // and sl is 0: in the completion it tells the kind of the packet
   if ((completion->wc_flags & IBV_WC_GRH) == 0) return EINVAL;
   const auto* const raw = reinterpret_cast<const std::uint8_t*>(grh);
   net::address source;

@@ -6,9 +6,12 @@
 // devices through the function pointers in the context and its objects, and are not listed here.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <infiniband/verbs.h>
+#include <net/netdev.hpp>
 
 namespace softverbs::verbs {
 
@@ -21,6 +24,15 @@ namespace softverbs::verbs {
 [[nodiscard]] bool is_soft(const ibv_device* device) noexcept;
 [[nodiscard]] __be64 device_guid(ibv_device* device);
 [[nodiscard]] int device_index(ibv_device* device);
+
+/// A device as it is at the moment, for those who write of it.
+struct present_device {
+  std::string name;
+  std::string dev_name;
+  std::uint64_t guid = 0;  ///< in the order of the host
+  net::netdev netdev;
+};
+[[nodiscard]] std::vector<present_device> present_devices();
 
 [[nodiscard]] ibv_context* open_device(ibv_device* device);
 int close_device(ibv_context* context);

@@ -58,6 +58,7 @@ TEST_F(datagrams, over_ipv4_the_header_is_an_ip_header_in_the_last_20_bytes) {
   const auto got = wait_for_success(pair_.b.recv_cq.get());
   EXPECT_EQ(got.byte_len, grh_bytes + 101);
   EXPECT_EQ(got.wc_flags, unsigned{IBV_WC_GRH});
+  EXPECT_EQ(got.sl, 0b1010) << "UDP, IPv4";
   EXPECT_EQ(got.src_qp, pair_.a.qp->qp_num);
   EXPECT_EQ(got.qp_num, pair_.b.qp->qp_num);
   EXPECT_TRUE(same_bytes(there_.bytes(grh_bytes, 101), here_.bytes(0, 101)));
@@ -79,7 +80,9 @@ TEST_F(datagrams, over_ipv6_the_header_is_an_ipv6_header) {
   expect_datagram();
   send_to_b(ah.get(), 100);
 
-  EXPECT_EQ(wait_for_success(pair_.b.recv_cq.get()).byte_len, grh_bytes + 100);
+  const auto got = wait_for_success(pair_.b.recv_cq.get());
+  EXPECT_EQ(got.byte_len, grh_bytes + 100);
+  EXPECT_EQ(got.sl, 0b1001) << "UDP, IPv6";
   ibv_grh grh{};
   std::memcpy(&grh, there_.bytes().data(), sizeof grh);
   EXPECT_EQ(be32toh(grh.version_tclass_flow) >> 28U, 6U);
@@ -107,6 +110,7 @@ TEST_F(datagrams, the_way_back_follows_from_the_completion) {
     ASSERT_EQ(ibv_init_ah_from_wc(pair_.context, 1, &got, &grh, &back), 0);
     EXPECT_EQ(back.is_global, 1);
     EXPECT_EQ(back.port_num, 1);
+    EXPECT_EQ(back.sl, 0);
     EXPECT_EQ(back.grh.sgid_index, index);
     const auto own_gid = gid_of(pair_.context, index);
     EXPECT_EQ(std::memcmp(&back.grh.dgid, &own_gid, sizeof own_gid), 0);

@@ -140,7 +140,7 @@ TEST_F(limits, are_told_for_what_exists) {
   EXPECT_NE(device_.device_cap_flags & IBV_DEVICE_MEM_WINDOW, 0U);
   EXPECT_NE(device_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B, 0U);
   EXPECT_NE(device_.device_cap_flags & IBV_DEVICE_SRQ_RESIZE, 0U);
-  EXPECT_EQ(device_.atomic_cap, IBV_ATOMIC_GLOB);
+  EXPECT_EQ(device_.atomic_cap, IBV_ATOMIC_HCA);
   EXPECT_EQ(device_.max_qp_rd_atom, 128);
   EXPECT_EQ(device_.max_qp_init_rd_atom, 128);
   EXPECT_GT(device_.max_mw, 0);
