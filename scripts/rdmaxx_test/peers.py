@@ -5,9 +5,11 @@ The program is tests/softverbs/processes/process_peer.cpp, which lists what it u
 
 import contextlib
 import ipaddress
+import itertools
 import os
 import queue
 import re
+import resource
 import signal
 import subprocess
 import threading
@@ -22,6 +24,7 @@ from rdmaxx_project.repository import ROOT
 PATIENCE = 100  # seconds for one answer; an idle machine needs a tenth of it
 WORDS_OF_A_QUEUE = 4  # number, GID, rkey, address
 NAMESPACE = "rdmaxx"
+IPV4_SETTINGS = "/proc/sys/net/ipv4"
 LOOK_AGAIN_AFTER = 0.005  # seconds
 
 
@@ -107,6 +110,24 @@ class Peer:
     @property
     def process(self) -> int:
         return self._process.pid
+
+    @property
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @contextlib.contextmanager
+    def no_more_descriptors(self, but: int = 0) -> Iterator[None]:
+        """Than it has, and as many as that."""
+        before = resource.prlimit(self.process, resource.RLIMIT_NOFILE)
+        taken = {int(entry.name) for entry in Path(f"/proc/{self.process}/fd").iterdir()}
+        free = (number for number in itertools.count() if number not in taken)
+        limit = next(itertools.islice(free, but, None))  # the first number that it cannot have
+        resource.prlimit(self.process, resource.RLIMIT_NOFILE, (limit, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(self.process, resource.RLIMIT_NOFILE, before)
 
     @property
     def complaints(self) -> str:
@@ -218,6 +239,11 @@ def connect_twice(one: Peer, other: Peer) -> None:
         _join(one, other, index)
 
 
+def connect_again(one: Peer, other: Peer) -> None:
+    """A new queue of each, which is their second."""
+    _join(one, other, 1)
+
+
 def _join(one: Peer, other: Peer, index: int, terms: str = "") -> None:
     [first], [second] = one.queues(1), other.queues(1)
     one.ask(f"connect {index} {second} {terms}", "connected")
@@ -270,6 +296,25 @@ def add_address(host: Host, address: str) -> str:
     return bytes(10).hex() + "ffff" + ipaddress.IPv4Address(address).packed.hex()
 
 
+@contextlib.contextmanager
+def ports_in_steps(host: Host, ports: range) -> Iterator[None]:
+    """The kernel gives away no other ports."""
+    lowest, highest = ports[0], ports[-1]
+    reserved = ",".join(f"{port + 1}-{min(port + ports.step, highest + 1) - 1}" for port in ports[:-1])
+    settings = {"ip_local_port_range": f"{lowest} {highest}", "ip_local_reserved_ports": reserved}
+    before = {name: _run(*host.prefix, "cat", f"{IPV4_SETTINGS}/{name}").strip() for name in settings}
+    try:
+        _set(host, settings)
+        yield
+    finally:
+        _set(host, before)
+
+
+def _set(host: Host, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        _run(*host.prefix, "sh", "-c", f"echo '{value}' > {IPV4_SETTINGS}/{name}")
+
+
 def set_mtu(hosts: tuple[Host, Host], mtu: int) -> None:
     for host in hosts:
         _ip("-n", host.namespace, "link", "set", host.netdev, "mtu", str(mtu))
@@ -283,7 +328,11 @@ def _remove_remains() -> None:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    return _run("ip", *words)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Failure(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise Failure(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout

@@ -3,6 +3,7 @@
 // kernel tells (net/credentials.hpp), and whoever receives checks the rest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <engine/abstract_name.hpp>
@@ -25,6 +26,19 @@ inline abstract_name ring_listener_name(const net::address& own, std::uint16_t p
 /// The listening SOCK_SEQPACKET socket of those who share UDP port 4791 of the address.
 inline abstract_name well_known_port_name(const net::address& own) {
   return abstract_name(fmt::format("softverbs/4791/{}", own.text()));
+}
+
+/// Over a connection to that, a newcomer is given two descriptors with a message of one byte: the
+/// queue that the sockets of the port are parked in (socket_pool.hpp), and the listening socket.
+inline constexpr std::size_t descriptors_for_newcomers = 2;
+
+/// How many sockets the port has: one for what everybody reads, the others for one process each.
+inline constexpr unsigned port_slots = 64;
+
+/// A socket that is bound to this name, and does nothing else, is the claim of one process to a
+/// slot on all addresses of the netdev.
+inline abstract_name slot_name(unsigned netdev_index, unsigned slot) {
+  return abstract_name(fmt::format("softverbs/slot/{}/{}", netdev_index, slot));
 }
 
 /// In front of the packets of a letter.

@@ -74,7 +74,7 @@ incoming_rings::outcome incoming_rings::take_offer(newcomer& from) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  const received_descriptors descriptors(message);
+  const received_descriptors<> descriptors(message);
   const int fd = from.connection.get();
   const auto got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return outcome::pending;

@@ -1,5 +1,6 @@
 #include <engine/passed_descriptors.hpp>
 
+#include <array>
 #include <cstring>
 
 #include <unistd.h>
@@ -7,7 +8,8 @@
 namespace softverbs::engine {
 
 bool send_descriptors(int socket, msghdr message, std::span<const int> fds) {
-  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(most_sent_descriptors * sizeof(int))>
+      control{};
   message.msg_control = control.data();
   message.msg_controllen = CMSG_SPACE(fds.size_bytes());
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
@@ -18,14 +20,7 @@ bool send_descriptors(int socket, msghdr message, std::span<const int> fds) {
   return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-received_descriptors::received_descriptors(msghdr& message) {
-  message.msg_control = control_.data();
-  message.msg_controllen = control_.size();
-}
-
-std::array<int, most_descriptors> received_descriptors::take(const msghdr& message,
-                                                             std::size_t count) const {
-  std::array<int, most_descriptors> fds{-1, -1, -1};
+std::size_t descriptors_in(const msghdr& message, std::span<int> fds) {
   std::size_t came = 0;
   auto* const whole = const_cast<msghdr*>(&message);
   for (auto* each = CMSG_FIRSTHDR(whole); each != nullptr; each = CMSG_NXTHDR(whole, each)) {
@@ -43,12 +38,7 @@ std::array<int, most_descriptors> received_descriptors::take(const msghdr& messa
       ++came;
     }
   }
-  if (came == count) return fds;
-  for (int& fd : fds) {
-    if (fd >= 0) ::close(fd);
-    fd = -1;
-  }
-  return fds;
+  return came;
 }
 
 }  // namespace softverbs::engine

@@ -7,28 +7,51 @@
 
 #include <net/credentials.hpp>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace softverbs::engine {
 
+/// With one message. The kernel's own limit is 253.
+inline constexpr std::size_t most_sent_descriptors = 64;
 inline constexpr std::size_t most_descriptors = 3;
 
-/// Sends the message with the descriptors attached, most_descriptors at most; false with errno if
-/// nobody takes it. Never waits.
+/// Sends the message with the descriptors attached, most_sent_descriptors at most; false with errno
+/// if nobody takes it. Never waits.
 [[nodiscard]] bool send_descriptors(int socket, msghdr message, std::span<const int> fds);
+
+/// Puts the descriptors that came with the message into `fds`, as many as there is room for, and
+/// closes the others. Returns how many came.
+[[nodiscard]] std::size_t descriptors_in(const msghdr& message, std::span<int> fds);
 
 /// Room for the descriptors of a message that is received, and for the credentials of its sender
 /// where they are asked for; to be set before recvmsg.
+template <std::size_t room = most_descriptors>
 class received_descriptors {
  public:
-  explicit received_descriptors(msghdr& message);
+  explicit received_descriptors(msghdr& message) {
+    message.msg_control = control_.data();
+    message.msg_controllen = control_.size();
+  }
   /// The descriptors that came, now the caller's to close, if there are exactly `count` of them.
   /// Else all of them are closed, and all elements are -1.
-  [[nodiscard]] std::array<int, most_descriptors> take(const msghdr& message,
-                                                       std::size_t count) const;
+  [[nodiscard]] std::array<int, room> take(const msghdr& message, std::size_t count) const {
+    auto fds = none();
+    if (descriptors_in(message, fds) == count) return fds;
+    for (const int fd : fds) {
+      if (fd >= 0) ::close(fd);
+    }
+    return none();
+  }
 
  private:
+  static std::array<int, room> none() {
+    std::array<int, room> fds{};
+    fds.fill(-1);
+    return fds;
+  }
+
   // What a neighbour sends beyond this, the kernel does not even install.
-  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(most_descriptors * sizeof(int)) +
+  alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(room * sizeof(int)) +
                                                  net::credentials_control_bytes> control_{};
 };
 

@@ -2,39 +2,53 @@
 #include <cerrno>
 #include <utility>
 
+#include <base/log.hpp>
+#include <engine/receive_steering.hpp>
+#include <engine/slot_claim.hpp>
 #include <engine/station.hpp>
+#include <wire/icrc.hpp>
 
 namespace softverbs::engine {
 namespace {
 
-// Another process may hold the number on one of the addresses; a few attempts find a free one.
+// Another process may hold the number on one of the addresses, or its slot; a few attempts find a
+// free one.
 constexpr int attempts = 64;
-// Queue pair numbers below this port belong to other kinds of RoCE devices, which count from 0.
-constexpr std::uint16_t lowest_port = 1024;
 
 }  // namespace
 
 std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& addresses,
-                                             unsigned netdev_index) {
+                                             unsigned netdev_index, slot_claim* claim) {
   if (addresses.empty()) {
     errno = EADDRNOTAVAIL;
     return nullptr;
   }
+  std::unique_ptr<port_lease> shares_slot;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::unique_ptr<port_lease> lease(new port_lease);
+    if (claim != nullptr) lease->port_ = claim->next_port();
     const bool complete = std::ranges::all_of(
         addresses, [&](const net::address& own) { return lease->add_address(own, netdev_index); });
-    if (complete) return lease;
-    if (errno != EADDRINUSE) return nullptr;
+    if (complete && (claim == nullptr || claim->covers(lease->port()))) return lease;
+    if (complete) {
+      shares_slot = std::move(lease);
+    } else if (errno != EADDRINUSE) {
+      break;
+    }
   }
-  errno = EADDRINUSE;
-  return nullptr;
+  if (shares_slot != nullptr) {
+    log(log_level::info,
+        "no slot of port {} is left for UDP port {}: packets from other hosts may overtake each "
+        "other",
+        wire::roce_udp_port, shares_slot->port());
+  }
+  return shares_slot;
 }
 
 bool port_lease::add_address(const net::address& own, unsigned netdev_index) {
   auto socket = net::udp_socket::bind(own, port_, netdev_index);
   if (socket == nullptr) return false;
-  if (socket->port() < lowest_port) {
+  if (socket->port() < receive_steering::lowest_port) {
     errno = EADDRINUSE;
     return false;
   }

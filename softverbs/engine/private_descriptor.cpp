@@ -15,4 +15,9 @@ private_descriptor::~private_descriptor() {
   ::close(fd_);
 }
 
+int private_descriptor::release() {
+  if (fd_ >= 0) forget_descriptor(fd_);
+  return std::exchange(fd_, -1);
+}
+
 }  // namespace softverbs::engine

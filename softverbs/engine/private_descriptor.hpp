@@ -20,6 +20,8 @@ class private_descriptor {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+  /// No longer its own: the caller closes it, here and in children.
+  [[nodiscard]] int release();
   void reset() { private_descriptor().swap(*this); }
   void swap(private_descriptor& other) noexcept { std::swap(fd_, other.fd_); }
 

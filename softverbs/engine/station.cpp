@@ -136,6 +136,7 @@ std::shared_ptr<station> station::of(const net::netdev& device) {
 
 station::station(net::netdev device)
     : device_(std::move(device)),
+      slot_(device_.index),
       was_up_(device_.up),
       had_addresses_(own_addresses(device_)),
       incoming_(incoming_rings::limits_of_process(),
@@ -205,8 +206,13 @@ const net::udp_socket* station::management_socket(const net::address& own) {
 }
 
 port_lease* station::take_lease() {
-  auto lease = port_lease::take(own_addresses(device_), device_.index);
-  if (lease == nullptr) {
+  // No packets come to the loopback from other hosts.
+  auto lease =
+      port_lease::take(own_addresses(device_), device_.index, device_.loopback ? nullptr : &slot_);
+  const auto is_served = [&](const auto& port) {
+    return port->failure() != 0 || port->serve(lease->port());
+  };
+  if (lease == nullptr || !std::ranges::all_of(well_known_, is_served)) {
     const int failure = errno;
     log(log_level::error, "no UDP port could be had on {}: {}", device_.name,
         std::strerror(failure));
@@ -418,7 +424,9 @@ int station::open_well_known_port(const net::address& own) {
   for (const auto& port : well_known_) {
     if (port->own_address() == own) return port->failure();
   }
-  well_known_.push_back(std::make_unique<well_known_port>(*this, own));
+  std::vector<std::uint16_t> ports;
+  for (const auto& lease : leases_) ports.push_back(lease->port());
+  well_known_.push_back(std::make_unique<well_known_port>(*this, own, ports));
   return well_known_.back()->failure();
 }
 

@@ -38,6 +38,7 @@
 #include <engine/outgoing_rings.hpp>
 #include <engine/packet_ring.hpp>
 #include <engine/ring_listener.hpp>
+#include <engine/slot_claim.hpp>
 #include <engine/virtual_time.hpp>
 #include <net/change_watch.hpp>
 #include <net/netdev.hpp>
@@ -52,9 +53,10 @@ class port_lease {
  public:
   static constexpr unsigned numbers = 256;
 
-  /// Binds the same port on each of the addresses; nothing with errno if that cannot be had.
+  /// Binds the same port on each of the addresses; nothing with errno if that cannot be had. With a
+  /// claim, a port in its slot if there is one.
   [[nodiscard]] static std::unique_ptr<port_lease> take(const std::vector<net::address>& addresses,
-                                                        unsigned netdev_index);
+                                                        unsigned netdev_index, slot_claim* claim);
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] const std::vector<std::unique_ptr<net::udp_socket>>& sockets() const noexcept {
@@ -262,6 +264,7 @@ class station final : public std::enable_shared_from_this<station>, private time
   net::netdev device_;
   mutable std::mutex leases_mutex_;
   std::vector<std::unique_ptr<port_lease>> leases_;
+  slot_claim slot_;                                           ///< guarded by leases_mutex_
   std::vector<std::unique_ptr<well_known_port>> well_known_;  ///< guarded by leases_mutex_
 
   bool well_known_for_all_ = false;  ///< guarded by leases_mutex_

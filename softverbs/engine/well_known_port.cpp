@@ -7,18 +7,20 @@
 #include <cstddef>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <base/log.hpp>
+#include <base/settings.hpp>
 #include <engine/capture.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
 #include <engine/passed_descriptors.hpp>
 #include <engine/queue_pair.hpp>
+#include <engine/receive_steering.hpp>
 #include <engine/station.hpp>
 #include <fmt/format.h>
 #include <net/credentials.hpp>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,29 +36,13 @@ constexpr auto patience = 500ms;
 constexpr auto between_attempts = 5ms;
 // How long no newcomers are accepted when there are no descriptors for them.
 constexpr auto time_without_descriptors = 100ms;
+constexpr int most_waiting_newcomers = 64;
 
 template <class T>
 bool has_option(int fd, int option, T wanted) {
   T value{};
   socklen_t bytes = sizeof value;
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == wanted;
-}
-
-/// Whether a descriptor that somebody has passed on is the UDP port of the address.
-bool is_port(int fd, const net::address& own, unsigned netdev_index) {
-  sockaddr_storage bound{};
-  socklen_t bytes = sizeof bound;
-  if (!has_option(fd, SO_TYPE, static_cast<int>(SOCK_DGRAM)) ||
-      !has_option(fd, SO_PROTOCOL, static_cast<int>(IPPROTO_UDP)) ||
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
-    return false;
-  sockaddr_storage expected{};
-  // Both families have the port at the same place.
-  return own.to_sockaddr(wire::roce_udp_port, netdev_index, expected) == bytes &&
-         bound.ss_family == expected.ss_family &&
-         net::address::from_sockaddr(reinterpret_cast<const sockaddr*>(&bound)) == own &&
-         reinterpret_cast<const sockaddr_in&>(bound).sin_port ==
-             reinterpret_cast<const sockaddr_in&>(expected).sin_port;
 }
 
 /// Whether it is a socket that newcomers can connect to.
@@ -68,19 +54,50 @@ bool is_listener(int fd) {
 
 }  // namespace
 
-well_known_port::well_known_port(station& owner, const net::address& own)
+well_known_port::well_known_port(station& owner, const net::address& own,
+                                 std::span<const std::uint16_t> own_ports)
     : station_(owner), own_(own) {
   const auto deadline = clock::wall::now() + patience;
   while (!bind_first() && !join_others()) {
-    if (failure_ != EADDRINUSE || holder_ || clock::wall::now() > deadline) {
+    const bool late = clock::wall::now() > deadline;
+    if (late && failure_ == EADDRINUSE) {
+      auto socket = net::udp_socket::bind(own_, wire::roce_udp_port, station_.device().index);
+      if (socket != nullptr) {
+        share_with_nobody(std::move(socket), "somebody holds its name and does not answer");
+        break;
+      }
+    }
+    if (failure_ != EADDRINUSE || holder_ || late) {
       report_failure();
       return;
     }
     std::this_thread::sleep_for(between_attempts);
   }
   failure_ = 0;
-  watch(socket_->fd(), watched::kind::packets);
-  if (listener_ >= 0) watch(listener_, watched::kind::newcomers);
+  const int fd = socket_->fd();
+  slots_.push_back(receive_steering::common_slot);
+  watch(fd, std::move(socket_));
+  if (listener_ >= 0) watch(listener_, nullptr);
+  for (const auto port : own_ports) {
+    if (serve(port)) continue;
+    failure_ = errno;
+    report_failure();
+    return;
+  }
+}
+
+bool well_known_port::serve(std::uint16_t own_port) {
+  if (!pool_) return true;
+  const auto slot = pool_->slot_of(own_port);
+  if (std::ranges::find(slots_, slot) != slots_.end()) return true;
+  auto socket = pool_->socket(slot);
+  if (socket == nullptr) return false;
+  // Nobody may have read it before.
+  socket->set_receive_buffer(settings::get().socket_buffer_bytes);
+  const int fd = socket->fd();
+  slots_.push_back(slot);
+  watch(fd, std::move(socket));
+  return true;
 }
 
 void well_known_port::report_failure() const {
@@ -105,23 +122,40 @@ bool well_known_port::bind_first() {
   if (socket == nullptr) return false;
   const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const auto place = host_protocol::well_known_port_name(own_);
-  if (listener < 0 || ::bind(listener, place.get(), place.bytes) != 0 ||
-      ::listen(listener, 64) != 0) {
+  if (listener < 0 || ::bind(listener, place.get(), place.bytes) != 0) {
     failure_ = errno;
     if (listener >= 0) ::close(listener);
-    // Another user has the name but not the port: this process does without neighbours.
     if (failure_ != EADDRINUSE || !connect_to_holder().is_stranger) return false;
-    log(log_level::warning,
-        "user {} holds the name under which processes share UDP port {} of {}: only this process "
-        "is reached from other hosts",
-        holder_.value_or(0), wire::roce_udp_port, own_.text());
-    holder_.reset();
-    socket_ = std::move(socket);
+    share_with_nobody(std::move(socket),
+                      fmt::format("user {} holds its name", holder_.value_or(0)));
     return true;
+  }
+  pool_ = socket_pool::make(*socket);
+  if (!pool_ && errno == ETOOMANYREFS) {
+    ::close(listener);
+    share_with_nobody(std::move(socket),
+                      "too many descriptors of this user are in flight, see RLIMIT_NOFILE");
+    return true;
+  }
+  if (!pool_ || ::listen(listener, most_waiting_newcomers) != 0) {
+    failure_ = errno;
+    pool_.reset();
+    ::close(listener);
+    return false;
   }
   socket_ = std::move(socket);
   listener_ = listener;
   return true;
+}
+
+void well_known_port::share_with_nobody(std::unique_ptr<net::udp_socket> socket,
+                                        const std::string& reason) {
+  log(log_level::warning,
+      "UDP port {} of {} cannot be shared with other processes ({}): only this process is reached "
+      "from other hosts",
+      wire::roce_udp_port, own_.text(), reason);
+  holder_.reset();
+  socket_ = std::move(socket);
 }
 
 well_known_port::holder_connection well_known_port::connect_to_holder() {
@@ -147,36 +181,37 @@ bool well_known_port::join_others() {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  const received_descriptors descriptors(message);
+  const received_descriptors<> descriptors(message);
   if (::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != 1) return false;
-  const auto fds = descriptors.take(message, 2);
+  const auto fds = descriptors.take(message, host_protocol::descriptors_for_newcomers);
+  private_descriptor queue(fds[0]);
+  private_descriptor listener(fds[1]);
+  if (!is_listener(listener.get())) return false;
   const auto index = station_.device().index;
-  if (!is_port(fds[0], own_, index) || !is_listener(fds[1])) {
-    for (const int fd : fds) {
-      if (fd >= 0) ::close(fd);
-    }
+  pool_ = socket_pool::adopt(std::move(queue), own_, wire::roce_udp_port, index);
+  if (pool_) socket_ = pool_->socket(receive_steering::common_slot);
+  if (socket_ == nullptr) {
+    failure_ = errno;
+    pool_.reset();
     return false;
   }
-  socket_ = net::udp_socket::adopt(fds[0], own_, wire::roce_udp_port, index);
-  listener_ = fds[1];
+  listener_ = listener.release();
   return true;
 }
 
-void well_known_port::watch(int fd, watched::kind what) {
-  watched_.push_back(std::make_unique<watched>(watched{.port = this, .fd = fd, .what = what}));
+void well_known_port::watch(int fd, std::unique_ptr<net::udp_socket> socket) {
+  watched_.push_back(
+      std::make_unique<watched>(watched{.port = this, .fd = fd, .socket = std::move(socket)}));
   close_in_children(fd);
   station_.watch(fd, station::source::well_known, watched_.back().get());
 }
 
 bool well_known_port::receive(const watched& source, net::receive_buffers& buffers) {
-  switch (source.what) {
-    case watched::kind::newcomers:
-      greet_newcomer(source);
-      return false;
-    case watched::kind::packets:
-      break;
+  if (source.socket == nullptr) {
+    greet_newcomer(source);
+    return false;
   }
-  const auto trains = buffers.receive(*socket_);
+  const auto trains = buffers.receive(*source.socket);
   for (const auto& train : trains) sort(train);
   return !trains.empty();
 }
@@ -198,12 +233,25 @@ void well_known_port::sort(const net::receive_buffers::train& train) {
     begin = end;
     if (qpn == wire::management_qpn) {
       sort_management(station_, flow_from(train), packets, train.segment_bytes);
-    } else if (find_in_process(own_, qpn) != nullptr) {
+    } else if (holds_port(own_, static_cast<std::uint16_t>(qpn >> 8))) {
       deliver(own_, train.source, train.source_port, packets, train.segment_bytes);
-    } else {
-      hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets);
+    } else if (hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets) &&
+               packets.size() != train.bytes.size()) {
+      keep_processes_apart();
     }
   }
+}
+
+// The rest of the train was for somebody else. What is handed on may be overtaken by packets that
+// the kernel steers to the same process meanwhile.
+void well_known_port::keep_processes_apart() {
+  if (!pool_ || !std::exchange(coalesces_, false)) return;
+  log(log_level::info,
+      "the kernel puts packets to several processes into one train at UDP port {} of {}: it is "
+      "told "
+      "to build no more trains there",
+      wire::roce_udp_port, own_.text());
+  pool_->stop_coalescing();
 }
 
 wire::flow well_known_port::flow_from(const net::receive_buffers::train& train) const {
@@ -213,19 +261,20 @@ wire::flow well_known_port::flow_from(const net::receive_buffers::train& train) 
           .destination_port = wire::roce_udp_port};
 }
 
-void well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::train& train,
+bool well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::train& train,
                               std::span<const std::byte> packets) {
   auto known = neighbours_.find(port);
   if (known == neighbours_.end()) {
     const int fd = mailbox::connect_to(own_, port);
-    if (fd < 0) return;  // nobody: lost
+    if (fd < 0) return false;  // nobody: lost
     known = neighbours_.emplace(port, fd).first;
   }
   const iovec whole{.iov_base = const_cast<std::byte*>(packets.data()), .iov_len = packets.size()};
-  if (!mailbox::hand_on(known->second, flow_from(train), {&whole, 1}, train.segment_bytes)) {
-    ::close(known->second);
-    neighbours_.erase(known);
-  }
+  if (mailbox::hand_on(known->second, flow_from(train), {&whole, 1}, train.segment_bytes))
+    return true;
+  ::close(known->second);
+  neighbours_.erase(known);
+  return false;
 }
 
 void well_known_port::deliver(const net::address& own, const net::address& source,
@@ -283,7 +332,7 @@ void well_known_port::greet_newcomer(const watched& source) {
   message.msg_iovlen = 1;
   // A newcomer that has gone already needs nothing.
   static_cast<void>(
-      send_descriptors(connection.get(), message, std::array{socket_->fd(), listener_}));
+      send_descriptors(connection.get(), message, std::array{pool_->queue(), listener_}));
 }
 
 }  // namespace softverbs::engine

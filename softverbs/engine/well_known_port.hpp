@@ -1,11 +1,13 @@
 // UDP port 4791 of one address, which all softverbs processes of a network namespace share without
 // a daemon and without privileges.
 //
-// The first process binds the port and a listening abstract AF_UNIX socket. Every other process of
-// a trusted user connects to that, and is given both descriptors: from then on they are equals. The
-// kernel gives each packet to one of them, whoever is awake; it handles the packet itself or hands
-// it on, by the QPN alone, to the process whose port it names, through that process's mailbox. So
-// nothing depends on one process: it may stop or die, and the port stays with the others.
+// The first process binds the port, as a pool of sockets, and a listening abstract AF_UNIX socket.
+// Every other process of a trusted user connects to that, and is given both: from then on they are
+// equals. The kernel steers the packets of a process, by the QPN, into the socket of its slot,
+// which no other process reads: they keep their order. The socket of the common slot is read by
+// all, whoever is awake. Whoever reads a packet of somebody else hands it on, by the QPN alone,
+// through the mailbox of that process. So nothing depends on one process: it may stop or die, and
+// the port stays with the others.
 //
 // If somebody else has the port (the kernel's rxe, another program), packets from other hosts
 // cannot reach this one: failure() says so, and traffic within the host is not affected.
@@ -21,6 +23,7 @@
 
 #include <engine/private_descriptor.hpp>
 #include <engine/reserve_descriptor.hpp>
+#include <engine/socket_pool.hpp>
 #include <net/address.hpp>
 #include <net/udp_socket.hpp>
 #include <sys/types.h>
@@ -32,8 +35,10 @@ class station;
 
 class well_known_port {
  public:
-  /// Waits a moment for another process that is just binding the port.
-  well_known_port(station& owner, const net::address& own);
+  /// Serves the process's own ports. Waits a moment for another process that is just binding the
+  /// port.
+  well_known_port(station& owner, const net::address& own,
+                  std::span<const std::uint16_t> own_ports);
   well_known_port(const well_known_port&) = delete;
   well_known_port& operator=(const well_known_port&) = delete;
   ~well_known_port();
@@ -41,11 +46,13 @@ class well_known_port {
   [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
   /// 0, or the errno with which the port could not be had.
   [[nodiscard]] int failure() const noexcept { return failure_; }
-  /// One of its descriptors, as epoll names it.
+  /// Reads what comes for that port of the process, too; false with errno.
+  [[nodiscard]] bool serve(std::uint16_t own_port);
+  /// One of its descriptors, as epoll names it: a socket, or the listener.
   struct watched {
     well_known_port* port = nullptr;
     int fd = -1;
-    enum class kind : std::uint8_t { packets, newcomers } what = kind::packets;
+    std::unique_ptr<net::udp_socket> socket{};
   };
   /// With the station's receiving lock held.
   bool receive(const watched& source, net::receive_buffers& buffers);
@@ -57,6 +64,8 @@ class well_known_port {
 
  private:
   bool bind_first();
+  /// This process has the port and does without neighbours.
+  void share_with_nobody(std::unique_ptr<net::udp_socket> socket, const std::string& reason);
   bool join_others();
   struct holder_connection {
     private_descriptor connection{};
@@ -64,19 +73,24 @@ class well_known_port {
   };
   [[nodiscard]] holder_connection connect_to_holder();
   void report_failure() const;
-  void watch(int fd, watched::kind what);
+  void watch(int fd, std::unique_ptr<net::udp_socket> socket);
   void greet_newcomer(const watched& source);
   void sort(const net::receive_buffers::train& train);
   [[nodiscard]] wire::flow flow_from(const net::receive_buffers::train& train) const;
-  void hand_on(std::uint16_t port, const net::receive_buffers::train& train,
+  /// False if nobody holds the port.
+  bool hand_on(std::uint16_t port, const net::receive_buffers::train& train,
                std::span<const std::byte> packets);
+  void keep_processes_apart();
   static void deliver_one(const wire::flow& flow, std::span<const std::byte> datagram);
 
   station& station_;
   net::address own_;
   int failure_ = 0;
-  std::optional<uid_t> holder_;  ///< another user, who keeps the port from us
-  std::unique_ptr<net::udp_socket> socket_;
+  std::optional<uid_t> holder_;              ///< another user, who keeps the port from us
+  std::unique_ptr<net::udp_socket> socket_;  ///< of the common slot, until it is watched
+  std::optional<socket_pool> pool_;          ///< none: this process has the port for itself
+  std::vector<unsigned> slots_;              ///< that are read
+  bool coalesces_ = true;
   int listener_ = -1;
   reserve_descriptor reserve_;
   std::map<std::uint16_t, int> neighbours_;  ///< sockets towards their mailboxes

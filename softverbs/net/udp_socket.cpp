@@ -20,11 +20,15 @@ void set(int fd, int level, int option, const T& value) {
   }
 }
 
-void configure(int fd, bool ipv4) {
-  const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
+void set_receive_buffer_of(int fd, int bytes) {
   // Beyond the limit of the system where the process may.
   if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
     set(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+}
+
+void configure(int fd, bool ipv4) {
+  const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
+  set_receive_buffer_of(fd, bytes);
   if (::setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
     set(fd, SOL_SOCKET, SO_SNDBUF, bytes);
   // With DF an unconnected socket writes identification 0, which the ICRC covers.
@@ -72,15 +76,39 @@ std::unique_ptr<udp_socket> udp_socket::bind(const address& own, std::uint16_t p
                                              unsigned netdev_index) {
   auto made = open(own, netdev_index);
   if (made == nullptr) return nullptr;
-  // What is sent to a group leaves through this interface, whatever the routes say.
-  const auto index = static_cast<int>(netdev_index);
-  if (own.is_ipv4()) {
-    const ip_mreqn through{.imr_multiaddr = {}, .imr_address = {}, .imr_ifindex = index};
-    set(made->fd_, IPPROTO_IP, IP_MULTICAST_IF, through);
-  } else {
-    set(made->fd_, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
-  }
+  made->send_to_groups_through_netdev();
   return made->bind_to(port) ? std::move(made) : nullptr;
+}
+
+std::unique_ptr<udp_socket> udp_socket::bind_beside(const address& own, std::uint16_t port,
+                                                    unsigned netdev_index) {
+  auto made = open(own, netdev_index);
+  if (made == nullptr || !made->share_port()) return nullptr;
+  return made->bind_to(port) ? std::move(made) : nullptr;
+}
+
+bool udp_socket::share_port() const {
+  const int on = 1;
+  return ::setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
+}
+
+void udp_socket::set_receive_buffer(std::size_t bytes) const {
+  set_receive_buffer_of(fd_, static_cast<int>(bytes));
+}
+
+void udp_socket::coalesce(bool wanted) const {
+  set(fd_, IPPROTO_UDP, UDP_GRO, static_cast<int>(wanted));
+}
+
+// Whatever the routes say.
+void udp_socket::send_to_groups_through_netdev() const {
+  const auto index = static_cast<int>(netdev_index_);
+  if (own_.is_ipv4()) {
+    const ip_mreqn through{.imr_multiaddr = {}, .imr_address = {}, .imr_ifindex = index};
+    set(fd_, IPPROTO_IP, IP_MULTICAST_IF, through);
+  } else {
+    set(fd_, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
+  }
 }
 
 std::unique_ptr<udp_socket> udp_socket::join(const address& group, std::uint16_t port,

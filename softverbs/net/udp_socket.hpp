@@ -21,6 +21,11 @@ class udp_socket {
   /// Port 0: the kernel chooses. Nothing with errno (EADDRINUSE …).
   [[nodiscard]] static std::unique_ptr<udp_socket> bind(const address& own, std::uint16_t port,
                                                         unsigned netdev_index);
+  /// One more socket of the same address and port, beside others of this user that share it
+  /// (SO_REUSEPORT). Nothing with errno.
+  [[nodiscard]] static std::unique_ptr<udp_socket> bind_beside(const address& own,
+                                                               std::uint16_t port,
+                                                               unsigned netdev_index);
   /// Member of a multicast group on that interface: receives what is sent to the group there, and
   /// so does every other such socket of the host. Nothing with errno.
   [[nodiscard]] static std::unique_ptr<udp_socket> join(const address& group, std::uint16_t port,
@@ -37,6 +42,12 @@ class udp_socket {
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] unsigned netdev_index() const noexcept { return netdev_index_; }
 
+  /// Lets this user bind more sockets beside it, which was bound alone. False with errno.
+  [[nodiscard]] bool share_port() const;
+  void set_receive_buffer(std::size_t bytes) const;
+  /// Whether the kernel may put packets together into a train (UDP_GRO).
+  void coalesce(bool wanted) const;
+
   /// Sends `parts` as one packet, or, if segment_bytes is not 0, as packets of that size (the last
   /// may be shorter). Returns 0 or an errno; what the network loses it does not tell.
   int send(const sockaddr_storage& to, socklen_t to_bytes, std::span<const iovec> parts,
@@ -45,6 +56,7 @@ class udp_socket {
  private:
   [[nodiscard]] static std::unique_ptr<udp_socket> open(const address& own, unsigned netdev_index);
   [[nodiscard]] bool bind_to(std::uint16_t port);
+  void send_to_groups_through_netdev() const;
 
   udp_socket(int fd, const address& own, std::uint16_t port, unsigned netdev_index)
       : fd_(fd), own_(own), port_(port), netdev_index_(netdev_index) {}

@@ -8,6 +8,7 @@ import functools
 import os
 import random
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ FAULTS = "loss=0.01,duplicate=0.01,reorder=0.01,corrupt=0.01,seed=7"
 SOCKETS = {"SOFTVERBS_SHM": "0"}
 SENDERS = 16
 RING = 64
+SHARERS = 8
 
 Settings = dict[str, str]
 Case = Callable[[], None]
@@ -203,6 +205,30 @@ ACROSS = [
     "ibv_ud_pingpong -c -n 100",
     *(f"ib_{operation}_bw -F -n 100" for operation in ("send", "write", "read")),
 ]
+PORTS_OF_ONE_SLOT = range(40_000, 41_000, 63)  # host_protocol::port_slots - 1
+IDLE_FOR = 1.0  # seconds
+BUSY = 0.3  # a process that uses more of them is not idle
+QUEUES_OF_A_PORT = 256
+TRAIN = """
+import socket, struct, sys
+to, *numbers = sys.argv[1:]
+acknowledge, segment_option = 0x11, 103  # UDP_SEGMENT
+packets = [struct.pack(">BBHII", acknowledge, 0, 0xffff, int(number), 0) + bytes(8) for number in numbers]
+line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+line.setsockopt(socket.IPPROTO_UDP, segment_option, len(packets[0]))
+line.sendto(b"".join(packets), (to, 4791))
+print("sent", flush=True)
+"""
+SQUATTER = """
+import socket, sys
+name, listens = sys.argv[1:]
+place = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+place.bind(chr(0) + name)
+if listens == "1":
+    place.listen()
+print("held", flush=True)
+sys.stdin.read()
+"""
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 OWN_PIDS = ["unshare", "--pid", "--fork", "--kill-child"]
 OWN_SHM = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
@@ -377,6 +403,124 @@ def _all_move(pairs: list[tuple[Peer, Peer]], during: Callable[[], None]) -> Non
         each.expect("done")
 
 
+def _in_order(hosts: Hosts, *, ipv6: bool = False) -> None:
+    """Eight processes on each host, each with flows to and from two others: nothing is lost, so no packet is missed."""
+    peers.set_mtu(hosts, 1500)
+    here, there = hosts
+    with Cast({"SOFTVERBS_LOG": "debug"}) as cast:
+        ours = [cast.start(here, ipv6=ipv6) for _ in range(SHARERS)]
+        theirs = [cast.start(there, ipv6=ipv6) for _ in range(SHARERS)]
+        for index, one in enumerate(ours):
+            peers.connect(one, theirs[index])
+        for index, one in enumerate(ours):
+            peers.connect_again(one, theirs[index - 1])
+        everybody = [*ours, *theirs]
+        _together(everybody, f"transfer {64 * KIB} 0:100:100 1:100:100")
+        gaps = [each.complaints.count("of a gap") for each in everybody]
+        if any(gaps):
+            raise Failure(f"nothing was lost, but {sum(gaps)} gaps were refused, by process: {gaps}")
+
+
+def _one_slot_for_all(hosts: Hosts) -> None:
+    """Ports of one slot only: the processes of a host read its socket together, and hand on what is not theirs."""
+    with contextlib.ExitStack() as limits:
+        for host in hosts:
+            limits.enter_context(peers.ports_in_steps(host, PORTS_OF_ONE_SLOT))
+        with Cast({"SOFTVERBS_LOG": "info"}) as cast:
+            pairs = [(cast.start(hosts[0]), cast.start(hosts[1])) for _ in range(3)]
+            for one, other in pairs:
+                peers.connect(one, other)
+            alone = [each for pair in pairs for each in pair if "no slot" not in each.complaints]
+            if len(alone) != len(hosts):
+                raise Failure(f"{len(alone)} processes have a slot for themselves")
+            _all_move(pairs, during=lambda: None)
+            _all_move(pairs[1:], during=pairs[0][0].stop)
+            _all_move(pairs[1:], during=pairs[0][1].kill)
+
+
+def _second_port(hosts: Hosts) -> None:
+    """A process with more queue pairs than one UDP port stands for, which it gets after it has port 4791."""
+    with Cast({"SOFTVERBS_LOG": "info"}) as cast:
+        pair = [cast.start(host) for host in hosts]
+        peers.connect(*pair)
+        first, second = (each.queues(QUEUES_OF_A_PORT)[-1] for each in pair)
+        pair[0].ask(f"connect {QUEUES_OF_A_PORT} {second}", "connected")
+        pair[1].ask(f"connect {QUEUES_OF_A_PORT} {first}", "connected")
+        _together(pair, f"transfer {64 * KIB} 0:50:50 {QUEUES_OF_A_PORT}:50:50")
+        for each in pair:
+            if "no slot" in each.complaints:
+                raise Failure(f"its ports are in different slots: {each.complaints}")
+
+
+def _mixed_train(hosts: Hosts) -> None:
+    """The kernel makes one train of packets to two processes: one of them hands on what is not its own, and that ends."""
+    here, there = hosts
+    with Cast({"SOFTVERBS_LOG": "info"}) as cast:
+        pairs = [(cast.start(here), cast.start(there)) for _ in range(2)]
+        for one, other in pairs:
+            peers.connect(one, other)
+        numbers = [one.queues(1)[0].split()[0] for one, _ in pairs]
+        with Peer("train", [*there.prefix, "python3", "-c", TRAIN, here.ipv4, *numbers], LOGS / "train.log", {}) as train:
+            train.expect("sent")
+        _all_move(pairs, during=lambda: None)
+        told = [one.complaints.count("build no more trains") for one, _ in pairs]
+        if sorted(told) != [0, 1]:
+            raise Failure(f"trains were forbidden {told} times")
+
+
+def _name_is_taken(hosts: Hosts, *, listens: bool) -> None:
+    """Another user has the name that processes meet under, but not the port: one of them can have that."""
+    here, there = hosts
+    squatter = [*here.prefix, *NOBODY, "python3", "-c", SQUATTER, f"softverbs/4791/{here.ipv4}", str(int(listens))]
+    with Peer("squatter", squatter, LOGS / "squatter.log", {}) as stranger, Cast() as cast:
+        stranger.expect("held")
+        one, other, late = cast.start(here), cast.start(there), cast.start(here)
+        peers.connect(one, other)
+        reason = r"user 65534 holds its name" if listens else "somebody holds its name and does not answer"
+        if not re.search(rf"4791 .*cannot be shared .*{reason}", one.complaints):
+            raise Failure(f"no warning about the name: {one.complaints}")
+        _transfer(one, other, 64 * KIB, 50)
+        [far] = other.queues(1)
+        late.queues(1)
+        late.ask(f"connect 0 {far}", "refused EADDRINUSE")
+
+
+def _no_descriptors(hosts: Hosts, *, reserve: bool) -> None:
+    """Who holds the port has no descriptors left: newcomers are refused, nobody spins, and it is over when there are some."""
+    here, there = hosts
+    with Cast() as cast:
+        one, other, refused = cast.start(here), cast.start(there), cast.start(here)
+        peers.connect(one, other)
+        if reserve:  # has who has let somebody in
+            with Cast() as guests:
+                peers.connect(guests.start(here), guests.start(there))
+        [far] = other.queues(1)
+        refused.queues(1)
+        with one.no_more_descriptors():
+            refused.tell(f"connect 0 {far}")
+            _transfer(one, other, 64 * KIB, 50)
+            refused.expect("refused EADDRINUSE")
+            before = one.cpu_seconds
+            time.sleep(IDLE_FOR)
+            if one.cpu_seconds - before > BUSY:
+                raise Failure(f"busy for {one.cpu_seconds - before:.2f} s of {IDLE_FOR}")
+        newcomers = cast.start(here), cast.start(there)
+        peers.connect(*newcomers)
+        _all_move([(one, other), newcomers], during=lambda: None)
+
+
+def _newcomer_without_descriptors(hosts: Hosts) -> None:
+    here, there = hosts
+    with Cast() as cast:
+        one, other, poor = cast.start(here), cast.start(there), cast.start(here)
+        peers.connect(one, other)
+        [far] = other.queues(1)
+        poor.queues(1)
+        with poor.no_more_descriptors(but=20):
+            poor.ask(f"connect 0 {far}", "refused EMFILE")
+        _transfer(one, other, 64 * KIB, 50)
+
+
 def _child(hosts: Hosts) -> None:
     """What a process forks does not hold the port."""
     here, there = hosts
@@ -484,6 +628,16 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
         "the port goes down and comes back": lambda: _port_goes_down(hosts),
         "an address that came later": lambda: _late_address(hosts),
         "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),
+        "port 4791: eight processes on each host, flows in order": lambda: _in_order(hosts),
+        "port 4791: eight processes on each host, flows in order over IPv6": lambda: _in_order(hosts, ipv6=True),
+        "port 4791: one slot for all": lambda: _one_slot_for_all(hosts),
+        "port 4791: the second port of a process": lambda: _second_port(hosts),
+        "port 4791: one train for two processes": lambda: _mixed_train(hosts),
+        "port 4791: another user holds its name": lambda: _name_is_taken(hosts, listens=True),
+        "port 4791: another user holds its name and does not listen": lambda: _name_is_taken(hosts, listens=False),
+        "port 4791: no descriptors for newcomers": lambda: _no_descriptors(hosts, reserve=False),
+        "port 4791: one descriptor in reserve": lambda: _no_descriptors(hosts, reserve=True),
+        "port 4791: a newcomer without descriptors": lambda: _newcomer_without_descriptors(hosts),
         "port 4791: children": lambda: _child(hosts),
         "port 4791 is taken": lambda: _port_is_taken(hosts),
         "different users": lambda: _strangers(hosts),
