@@ -187,7 +187,9 @@ int identifier::bind(const sockaddr* wanted) {
   own_ = address;
   port_ = port_of(wanted);
   scope_ = scope_of(wanted);
-  if (!address.is_any()) {
+  // As with the kernel's, a loopback address takes no device yet: one may be bound where there is
+  // none, and programs do so to see whether there is a connection manager.
+  if (!address.is_any() && !address.is_loopback()) {
     if (const int failure = use_address(address)) return failure;
   }
   if (const int failure = reserve_port(false)) {
@@ -195,7 +197,8 @@ int identifier::bind(const sockaddr* wanted) {
     verbs = nullptr;
     pd = nullptr;
     port_num = 0;
-    return failure;
+    // The kernel's takes a loopback address for one of those that stand for all.
+    return failure == EADDRINUSE && address.is_loopback() ? EADDRNOTAVAIL : failure;
   }
   phase_ = phase::bound;
   set_addresses();
@@ -217,11 +220,12 @@ int identifier::listen(int backlog) {
   backlog_left_ = backlog <= 0 || backlog > most ? most : backlog;
   phase_ = phase::listening;
   agent_.listen(*reservation_, *this);
+  auto* const only = own_.is_loopback() ? device_with(own_) : device_;
   // Requests from other hosts come through the well-known port.
   for (auto* const each : local_devices()) {
-    if (device_ == nullptr || each == device_) each->place->open_well_known_ports();
+    if (own_.is_any() || each == only) each->place->open_well_known_ports();
   }
-  if (const auto port = device_ != nullptr ? device_->place->management_port() : std::uint16_t{0})
+  if (const auto port = only != nullptr ? only->place->management_port() : std::uint16_t{0})
     agent_.show_life(own_, port);
   return 0;
 }
@@ -242,11 +246,11 @@ int identifier::resolve_address(const sockaddr* source, const sockaddr* destinat
     phase_ = phase::bound;
   }
   if (peer_.is_any()) {  // as with sockets: this host
-    peer_ = device_ != nullptr ? own_ : net::address::loopback(peer_.is_ipv4());
+    peer_ = !own_.is_any() ? own_ : net::address::loopback(peer_.is_ipv4());
   }
   int failure = ps == RDMA_PS_IPOIB ? EINVAL : 0;
-  if (failure == 0 && device_ == nullptr) {
-    const auto from = source_towards(peer_, scope_);
+  if (failure == 0 && device_ == nullptr && (own_.is_any() || own_.is_ipv4() == peer_.is_ipv4())) {
+    const auto from = own_.is_any() ? source_towards(peer_, scope_) : own_;
     if (!from) {
       phase_ = before;
       return errno;

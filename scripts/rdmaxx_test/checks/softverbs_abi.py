@@ -29,6 +29,7 @@ FILE_FUNCTIONS = {
     *("access", "faccessat", "euidaccess", "eaccess"),
     *("readlink", "readlinkat", "realpath", "canonicalize_file_name"),
     *("__readlink_chk", "__readlinkat_chk", "__realpath_chk"),
+    *("chdir", "fchdir", "getcwd", "__getcwd_chk", "get_current_dir_name"),
     *("getxattr", "lgetxattr", "listxattr", "llistxattr"),
 }
 

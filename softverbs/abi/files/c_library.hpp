@@ -34,15 +34,10 @@ using entry_order = int (*)(const dirent**, const dirent**);
 using scandir = next_definition<"scandir", int(const char*, dirent***, entry_filter, entry_order)>;
 using scandirat =
     next_definition<"scandirat", int(int, const char*, dirent***, entry_filter, entry_order)>;
-// Until glibc 2.33, programs call the functions with the version of the struct.
 using stat = next_definition<"stat", int(const char*, file_status*)>;
 using lstat = next_definition<"lstat", int(const char*, file_status*)>;
 using fstat = next_definition<"fstat", int(int, file_status*)>;
 using fstatat = next_definition<"fstatat", int(int, const char*, file_status*, int)>;
-using xstat = next_definition<"__xstat", int(int, const char*, file_status*)>;
-using lxstat = next_definition<"__lxstat", int(int, const char*, file_status*)>;
-using fxstat = next_definition<"__fxstat", int(int, int, file_status*)>;
-using fxstatat = next_definition<"__fxstatat", int(int, int, const char*, file_status*, int)>;
 using statx = next_definition<"statx", int(int, const char*, int, unsigned, extended_status*)>;
 using access = next_definition<"access", int(const char*, int)>;
 using faccessat = next_definition<"faccessat", int(int, const char*, int, int)>;
@@ -50,6 +45,9 @@ using euidaccess = next_definition<"euidaccess", int(const char*, int)>;
 using readlink = next_definition<"readlink", ssize_t(const char*, char*, size_t)>;
 using readlinkat = next_definition<"readlinkat", ssize_t(int, const char*, char*, size_t)>;
 using realpath = next_definition<"realpath", char*(const char*, char*)>;
+using chdir = next_definition<"chdir", int(const char*)>;
+using fchdir = next_definition<"fchdir", int(int)>;
+using getcwd = next_definition<"getcwd", char*(char*, size_t)>;
 using getxattr = next_definition<"getxattr", ssize_t(const char*, const char*, void*, size_t)>;
 using lgetxattr = next_definition<"lgetxattr", ssize_t(const char*, const char*, void*, size_t)>;
 using listxattr = next_definition<"listxattr", ssize_t(const char*, char*, size_t)>;

@@ -6,6 +6,7 @@
 #include <files/soft_devices.hpp>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace softverbs::abi::file_access {
@@ -72,11 +73,10 @@ bool descriptors_exist() noexcept { return given_out.load(std::memory_order_rela
 std::string path_of_descriptor(int fd) {
   if (!descriptors_exist()) return {};
   struct stat found{};
-  if (c_library::fstat::get() == nullptr ? c_library::fxstat::call(1, fd, &found) != 0
-                                         : c_library::fstat::call(fd, &found) != 0) {
+  if (::syscall(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) != 0 || !S_ISREG(found.st_mode) ||
+      found.st_nlink != 0) {
     return {};
   }
-  if (!S_ISREG(found.st_mode) || found.st_nlink != 0) return {};
   std::array<char, 512> memory{};
   const auto name = fmt::format("/proc/self/fd/{}", fd);
   const auto bytes = c_library::readlink::call(name.c_str(), memory.data(), memory.size());
@@ -121,7 +121,7 @@ namespace {
   look_up_all<open, openat, fopen, opendir, fdopendir, readdir, readdir_r, closedir, rewinddir,
               seekdir, telldir, dirfd, scandir, scandirat, c_library::stat, lstat, fstat, fstatat,
               c_library::statx, access, faccessat, euidaccess, readlink, readlinkat, realpath,
-              getxattr, lgetxattr, listxattr, llistxattr>();
+              chdir, fchdir, getcwd, getxattr, lgetxattr, listxattr, llistxattr>();
 }
 
 }  // namespace

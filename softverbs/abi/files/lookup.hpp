@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include <abi/files/c_library.hpp>
+#include <abi/files/working_directory.hpp>
 #include <base/c_function.hpp>
 #include <fcntl.h>
 #include <files/tree.hpp>
@@ -57,11 +58,13 @@ struct lookup {
 
 /// Whether it is worth looking up. An empty path with a descriptor means the descriptor's file.
 [[nodiscard]] inline bool may_be_ours(const char* path) noexcept {
-  return softverbs::files::may_be_in_tree(path);
+  return softverbs::files::may_be_in_tree(path) ||
+         (working_directory::is_in_tree() && path != nullptr && path[0] != '/');
 }
 [[nodiscard]] inline bool may_be_ours(int directory, const char* path) noexcept {
-  return path != nullptr && (path[0] == '/' ? softverbs::files::may_be_in_tree(path)
-                                            : directory != AT_FDCWD && descriptors_exist());
+  if (directory == AT_FDCWD) return may_be_ours(path);
+  if (path == nullptr) return false;
+  return path[0] == '/' ? softverbs::files::may_be_in_tree(path) : descriptors_exist();
 }
 
 /// -1 or null, with errno.
@@ -83,7 +86,7 @@ auto serve(int directory, const char* path, bool follow, Kernels kernels, Ours o
   try {
     std::string whole(path);
     if (path[0] != '/') {
-      auto from = path_of_descriptor(directory);
+      auto from = directory == AT_FDCWD ? working_directory::path() : path_of_descriptor(directory);
       if (from.empty()) {
         errno = error_before;
         return kernels(directory, path);

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include <abi/files/lookup.hpp>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -89,14 +90,14 @@ int tell(const tree_file& file, struct ::statx* out) {
   return 0;
 }
 
+int kernels_stat(int directory, const char* path, struct stat* out, int flags) {
+  return static_cast<int>(::syscall(SYS_newfstatat, directory, path, out, flags));
+}
+
 int stat_any(int directory, const char* path, struct stat* out, int flags) {
   return serve(
       directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0,
-      [&](int at, const char* name) {
-        return c_library::fstatat::get() != nullptr
-                   ? c_library::fstatat::call(at, name, out, flags)
-                   : c_library::fxstatat::call(1, at, name, out, flags);
-      },
+      [&](int at, const char* name) { return kernels_stat(at, name, out, flags); },
       [&](const tree_file& file) { return tell(file, out); });
 }
 
@@ -196,28 +197,26 @@ int softverbs_fstatat64(int directory, const char* path, struct stat* out, int f
   return softverbs_fstatat(directory, path, out, flags);
 }
 
-// A C library that has the functions without a version has those with one for old binaries only,
-// where they are hard to find; the structs are the same.
-int softverbs_xstat(int version, const char* path, struct stat* out) {
-  if (!may_be_ours(path) && c_library::stat::get() == nullptr)
-    return c_library::xstat::call(version, path, out);
-  return softverbs_stat(path, out);
+// What programs call that were built with a C library before glibc 2.33. Not the next definition
+// but the kernel answers them: a sanitizer's, which cannot find the C library's old ones, would
+// call ours again. On all machines with 64 bits, the struct of these versions is the kernel's.
+int softverbs_xstat(int /*version*/, const char* path, struct stat* out) {
+  return may_be_ours(path) ? stat_any(AT_FDCWD, path, out, 0)
+                           : kernels_stat(AT_FDCWD, path, out, 0);
 }
-int softverbs_lxstat(int version, const char* path, struct stat* out) {
-  if (!may_be_ours(path) && c_library::lstat::get() == nullptr)
-    return c_library::lxstat::call(version, path, out);
-  return softverbs_lstat(path, out);
+int softverbs_lxstat(int /*version*/, const char* path, struct stat* out) {
+  return may_be_ours(path) ? stat_any(AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW)
+                           : kernels_stat(AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
 }
-int softverbs_fxstat(int version, int fd, struct stat* out) {
-  if (c_library::fstat::get() != nullptr) return softverbs_fstat(fd, out);
-  const int failure = c_library::fxstat::call(version, fd, out);
+int softverbs_fxstat(int /*version*/, int fd, struct stat* out) {
+  const int failure = kernels_stat(fd, "", out, AT_EMPTY_PATH);
   if (failure == 0) correct(fd, out);
   return failure;
 }
-int softverbs_fxstatat(int version, int directory, const char* path, struct stat* out, int flags) {
-  if (!may_be_ours(directory, path) && c_library::fstatat::get() == nullptr)
-    return c_library::fxstatat::call(version, directory, path, out, flags);
-  return softverbs_fstatat(directory, path, out, flags);
+int softverbs_fxstatat(int /*version*/, int directory, const char* path, struct stat* out,
+                       int flags) {
+  return may_be_ours(directory, path) ? stat_any(directory, path, out, flags)
+                                      : kernels_stat(directory, path, out, flags);
 }
 int softverbs_xstat64(int version, const char* path, struct stat* out) {
   return softverbs_xstat(version, path, out);

@@ -90,6 +90,36 @@ void bind_loopback(scene& where) {
   only.look_at(id6);
 }
 
+void bind_loopback_datagrams(scene& where) {
+  auto& only = where.add("only");
+  auto* const id = only.create("id", RDMA_PS_UDP);
+  only.bind(id, socket_address::parse("127.0.0.1"));
+  only.look_at(id);
+}
+
+void bind_loopback_without_channel(scene& where) {
+  auto& only = where.add("only");
+  auto* const id = only.create_blocking("id");
+  only.bind(id, socket_address::parse("127.0.0.1"));
+  only.look_at(id);
+}
+
+void bind_other_loopback(scene& where) {
+  auto& only = where.add("only");
+  auto* const id = only.create("id");
+  only.bind(id, socket_address::parse("127.0.0.2"));
+  only.look_at(id);
+}
+
+void bind_loopback_same_port_twice(scene& where) {
+  auto& only = where.add("only");
+  auto* const first = only.create("first");
+  auto* const second = only.create("second");
+  only.bind(first, socket_address::parse("127.0.0.1"));
+  only.bind(second, socket_address::parse("127.0.0.1", port_of(first)));
+  only.look_at(second);
+}
+
 void bind_unknown_family(scene& where) {
   auto& only = where.add("only");
   sockaddr other{};
@@ -201,6 +231,10 @@ constexpr scenario scenarios[] = {
     {"bind_same_port_in_other_space", bind_same_port_in_other_space},
     {"bind_addresses_that_are_not_ours", bind_addresses_that_are_not_ours},
     {"bind_loopback", bind_loopback},
+    {"bind_loopback_datagrams", bind_loopback_datagrams},
+    {"bind_loopback_without_channel", bind_loopback_without_channel},
+    {"bind_other_loopback", bind_other_loopback},
+    {"bind_loopback_same_port_twice", bind_loopback_same_port_twice},
     {"bind_unknown_family", bind_unknown_family},
     {"bind_without_channel", bind_without_channel},
     {"create_in_every_port_space", create_in_every_port_space},

@@ -60,6 +60,16 @@ void listen_unbound(scene& where) {
   only.look_at(id);
 }
 
+void listen_loopback(scene& where) {
+  auto& only = where.add("only");
+  for (const auto* const address : {"127.0.0.1", "::1"}) {
+    auto* const id = only.create(address);
+    only.bind(id, socket_address::parse(address));
+    only.listen(id);
+    only.look_at(id);
+  }
+}
+
 void listen_backlogs(scene& where) {
   auto& only = where.add("only");
   for (const int backlog : {0, -1, 1 << 20}) {
@@ -170,6 +180,7 @@ constexpr scenario scenarios[] = {
     {"listen_ipv6_only_not_reached_by_ipv4", listen_ipv6_only_not_reached_by_ipv4},
     {"listen_twice", listen_twice},
     {"listen_unbound", listen_unbound},
+    {"listen_loopback", listen_loopback},
     {"listen_backlogs", listen_backlogs},
     {"listen_then_other_calls", listen_then_other_calls},
     {"listen_after_resolve", listen_after_resolve},

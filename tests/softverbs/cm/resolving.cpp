@@ -32,6 +32,30 @@ void resolve_loopback(scene& where) { resolve(where, socket_address::parse("127.
 void resolve_wildcard(scene& where) { resolve(where, socket_address::parse("0.0.0.0", 18515)); }
 void resolve_multicast(scene& where) { resolve(where, socket_address::parse("239.1.2.3", 18515)); }
 
+/// Bound before, or by the call.
+void resolve_from_loopback(scene& where) {
+  const auto loopback = socket_address::parse("127.0.0.1");
+  auto& only = where.add("only");
+  auto* const bound = only.create("bound");
+  only.bind(bound, loopback);
+  only.resolve_addr(bound, loopback.with_port(18515));
+  only.next();
+  only.look_at(bound);
+  auto* const other = only.create("other");
+  only.resolve_addr(other, loopback, loopback.with_port(18515));
+  only.next();
+  only.look_at(other);
+}
+
+void resolve_from_loopback_to_own(scene& where) {
+  auto& only = where.add("only");
+  auto* const id = only.create("id");
+  only.bind(id, socket_address::parse("127.0.0.1"));
+  only.resolve_addr(id, where.own(18515));
+  only.next();
+  only.look_at(id);
+}
+
 void resolve_with_source(scene& where) {
   auto& only = where.add("only");
   auto* const id = only.create("id");
@@ -162,6 +186,8 @@ constexpr scenario scenarios[] = {
     {"resolve_nobodys", resolve_nobodys},
     {"resolve_without_route", resolve_without_route},
     {"resolve_loopback", resolve_loopback},
+    {"resolve_from_loopback", resolve_from_loopback},
+    {"resolve_from_loopback_to_own", resolve_from_loopback_to_own},
     {"resolve_wildcard", resolve_wildcard},
     {"resolve_multicast", resolve_multicast},
     {"resolve_with_source", resolve_with_source},

@@ -265,6 +265,36 @@ TEST(file_names, are_walked_by_the_standard_library) {
   EXPECT_TRUE(std::filesystem::is_character_file(node));
 }
 
+TEST(file_names, can_be_the_working_directory) {
+  const auto before = std::filesystem::current_path();
+  ASSERT_EQ(::chdir(devices.c_str()), 0);
+  std::array<char, PATH_MAX> memory{};
+  EXPECT_EQ(std::string(::getcwd(memory.data(), memory.size())), devices);
+  EXPECT_EQ(::getcwd(memory.data(), 4), nullptr);
+  EXPECT_EQ(::access("soft0/node_type", R_OK), 0);
+  EXPECT_EQ(failure(::access("nobody", R_OK)), ENOENT);
+  {
+    const directory here(::opendir("."));
+    ASSERT_NE(here, nullptr);
+    EXPECT_THAT(read_all(here.get()), Contains("soft0"));
+  }
+  ASSERT_EQ(::chdir("soft0/ports"), 0);
+  EXPECT_EQ(std::filesystem::current_path(), soft0 + "/ports");
+  EXPECT_EQ(failure(::chdir("1/state")), ENOTDIR);
+  EXPECT_EQ(failure(::chdir("2")), ENOENT);
+
+  ASSERT_EQ(::chdir("../../.."), 0);
+  EXPECT_EQ(std::filesystem::current_path(), "/sys/class");
+  EXPECT_EQ(::access("net", R_OK), 0);
+
+  const descriptor open(::open(soft0.c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(::fchdir(open.get()), 0);
+  EXPECT_EQ(::access("node_type", R_OK), 0);
+  ASSERT_EQ(::chdir(before.c_str()), 0);
+  EXPECT_EQ(std::filesystem::current_path(), before);
+  EXPECT_EQ(failure(::access("node_type", R_OK)), ENOENT);
+}
+
 TEST(file_names, have_no_extended_attributes) {
   EXPECT_EQ(failure(static_cast<int>(::getxattr(node.c_str(), "security.selinux", nullptr, 0))),
             EOPNOTSUPP);
