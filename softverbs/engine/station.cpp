@@ -425,6 +425,7 @@ int station::open_well_known_port(const net::address& own) {
     if (port->own_address() == own) return port->failure();
   }
   std::vector<std::uint16_t> ports;
+  ports.reserve(leases_.size());
   for (const auto& lease : leases_) ports.push_back(lease->port());
   well_known_.push_back(std::make_unique<well_known_port>(*this, own, ports));
   return well_known_.back()->failure();

@@ -324,7 +324,7 @@ void well_known_port::greet_newcomer(const watched& source) {
     return;
   }
   const auto who = net::credentials_of_peer(connection.get());
-  if (!who || !net::are_trusted(*who)) return;
+  if (!who || !net::are_trusted(*who) || !pool_) return;
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};
   msghdr message{};

@@ -421,6 +421,21 @@ def _in_order(hosts: Hosts, *, ipv6: bool = False) -> None:
             raise Failure(f"nothing was lost, but {sum(gaps)} gaps were refused, by process: {gaps}")
 
 
+def _all_at_once(hosts: Hosts) -> None:
+    """Processes that want the port at the same moment, on hosts where the port's last owners have just been killed."""
+    for _ in range(3):
+        with Cast() as cast:
+            pairs = [(cast.start(hosts[0]), cast.start(hosts[1])) for _ in range(SHARERS)]
+            everybody = [each for pair in pairs for each in pair]
+            for one, other in pairs:
+                [first], [second] = one.queues(1), other.queues(1)
+                one.tell(f"connect 0 {second}")
+                other.tell(f"connect 0 {first}")
+            for each in everybody:
+                each.expect("connected")
+            _all_move(pairs, during=lambda: None)
+
+
 def _one_slot_for_all(hosts: Hosts) -> None:
     """Ports of one slot only: the processes of a host read its socket together, and hand on what is not theirs."""
     with contextlib.ExitStack() as limits:
@@ -630,6 +645,7 @@ def _on_two_hosts(hosts: Hosts) -> dict[str, Case]:
         "port 4791: its first owner stops and dies": lambda: _owner_ends(hosts),
         "port 4791: eight processes on each host, flows in order": lambda: _in_order(hosts),
         "port 4791: eight processes on each host, flows in order over IPv6": lambda: _in_order(hosts, ipv6=True),
+        "port 4791: eight processes at once": lambda: _all_at_once(hosts),
         "port 4791: one slot for all": lambda: _one_slot_for_all(hosts),
         "port 4791: the second port of a process": lambda: _second_port(hosts),
         "port 4791: one train for two processes": lambda: _mixed_train(hosts),
