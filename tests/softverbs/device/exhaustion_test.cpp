@@ -208,7 +208,8 @@ TEST(exhaustion, the_connection_manager_returns_enomem) {
 
 /// With an allocation failing, a transfer succeeds, or fails as a broken queue pair does.
 void transfer_without(std::size_t spared, bool& felt) {
-  connected_pair pair;
+  // Seconds less to wait where the other side breaks.
+  connected_pair pair({.timeout = 12});
   buffer from(pair.a.domain(), 10'000);
   buffer to(pair.b.domain(), 10'000);
   fill_pattern(from.bytes(), spared);
