@@ -84,6 +84,7 @@ class Packet:
     number: int
     fields: dict[str, str] = field(default_factory=dict)  # by the names of FIELDS, as tshark wrote them
     complaints: list[str] = field(default_factory=list)
+    type_of_service: int = 0  # or IPv6's traffic class
 
     @property
     def kind(self) -> str:
@@ -115,6 +116,7 @@ def read(file: Path) -> list[Packet]:
     if len(packets) != len(raw):
         raise ValueError(f"{file}: tshark found {len(packets)} packets of {len(raw)}")
     for packet, content in zip(packets, raw, strict=True):
+        packet.type_of_service = _type_of_service(content)
         if not icrc_holds(content):
             packet.complaints.append("the ICRC is wrong")
     return packets
@@ -137,6 +139,11 @@ def icrc_holds(packet: bytes) -> bool:
 
 def _udp_at(packet: bytes) -> int:
     return 20 if packet[0] >> 4 == 4 else 40
+
+
+def _type_of_service(packet: bytes) -> int:
+    is_ipv4 = packet[0] >> 4 == 4
+    return packet[1] if is_ipv4 else (int.from_bytes(packet[:2], "big") >> 4) & 0xFF
 
 
 def _raw_packets(file: Path) -> Iterator[bytes]:

@@ -62,6 +62,13 @@ void outgoing_rings::on_end(const void* tag) {
   }
 }
 
+void outgoing_rings::release_memory() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : recent_) {
+    if (each.ring != nullptr) each.ring->release_memory();
+  }
+}
+
 std::uint64_t outgoing_rings::offered() const {
   const std::lock_guard lock(mutex_);
   return offered_;

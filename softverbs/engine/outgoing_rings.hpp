@@ -49,6 +49,9 @@ class outgoing_rings {
   /// The connection that was watched with that tag has ended.
   void on_end(const void* tag);
 
+  /// Nothing has been sent for a while: a burst's memory is not kept.
+  void release_memory();
+
   /// For tests: how many have ever been made.
   [[nodiscard]] std::uint64_t offered() const;
 

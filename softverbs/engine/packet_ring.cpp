@@ -167,6 +167,15 @@ void ring_writer::ring_bell() {
     closed_ = true;
 }
 
+void ring_writer::release_memory() {
+  const std::lock_guard lock(mutex_);
+  if (!memory_.is_good() || head_ == released_at_ ||
+      memory_.control().tail.load(std::memory_order_acquire) != head_)
+    return;
+  // Only what is written to is touched again, and nobody but this side writes.
+  if (::madvise(memory_.data(), ring::data_bytes, MADV_REMOVE) == 0) released_at_ = head_;
+}
+
 bool ring_reader::next(std::span<const std::byte>& packet) {
   const auto head = memory_.control().head.load(std::memory_order_acquire);
   for (;;) {

@@ -84,6 +84,8 @@ class ring_writer {
   bool write(std::span<const iovec> parts);
   /// After the last packet of a burst.
   void ring_bell();
+  /// The memory of packets that have been read goes back to the kernel, if none is unread.
+  void release_memory();
 
  private:
   ring_writer(private_descriptor connection, ring::mapping memory)
@@ -94,6 +96,7 @@ class ring_writer {
   std::atomic<bool> closed_ = false;
   std::mutex mutex_;
   std::uint64_t head_ = 0;
+  std::uint64_t released_at_ = 0;  ///< `head_` when the memory was given back last
 };
 
 /// One thread at a time.

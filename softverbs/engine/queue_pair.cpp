@@ -653,9 +653,7 @@ void queue_pair::on_timer(time_point now) noexcept try {
   break_for_lack_of_memory();
 }
 
-void queue_pair::look_again_soon() {
-  context.place->set_timer(*where, clock::now() + std::chrono::microseconds(100));
-}
+void queue_pair::look_again(time_point when) { context.place->set_timer(*where, when); }
 
 void queue_pair::set_timer() {
   const auto deadline = out.next_deadline();

@@ -67,8 +67,8 @@ class queue_pair : public ibv_qp_ex {
   void send_acknowledgement() noexcept;
   void on_timer(time_point now) noexcept;
   void set_timer();
-  /// Calls on_timer when a full ring may have room again.
-  void look_again_soon();
+  /// Calls on_timer then: a full ring may have room again.
+  void look_again(time_point when);
 
   // --- for the two halves ---
   /// Takes it out of the send queue, which is not empty.

@@ -26,8 +26,6 @@ constexpr auto flow_control_patience = std::chrono::milliseconds(100);
 // in so many is timed.
 constexpr auto short_round_trip = std::chrono::milliseconds(1);
 constexpr unsigned packets_per_sample = 16;
-// How soon a full ring is looked at again.
-constexpr auto time_to_read = std::chrono::microseconds(100);
 
 /// Table 45: the 5-bit code of the receiver-not-ready timer, in units of 10 µs.
 constexpr std::array<unsigned, 32> rnr_timer_units{
@@ -165,12 +163,13 @@ bool requester::window_is_open(std::size_t bytes) const {
 bool requester::has_room(const route& way) {
   if (way.has_room(qp_.mtu())) {
     blocked_ = neighbour_is_gone_ = false;
+    room_wait_.reset();
     return true;
   }
   if (neighbour_is_gone_) return true;
-  // Nothing tells when the neighbour has read: look again soon. It may have died: the timers run.
+  // The neighbour may have died: the timers run.
   blocked_ = true;
-  room_at_ = clock::now() + time_to_read;
+  if (room_at_ == never) room_at_ = clock::now() + room_wait_.next();
   return false;
 }
 

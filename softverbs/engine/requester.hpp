@@ -15,6 +15,7 @@
 
 #include <engine/clock.hpp>
 #include <engine/memory_table.hpp>
+#include <engine/room_wait.hpp>
 #include <engine/round_trip.hpp>
 #include <engine/send_window.hpp>
 #include <engine/sender.hpp>
@@ -143,7 +144,8 @@ class requester {
   time_point probe_at_ = never;
   time_point last_active_{};  ///< when timers were started last
   time_point rnr_until_ = time_point::min();
-  time_point room_at_ = never;      ///< when a full ring may have room again
+  time_point room_at_ = never;  ///< when a full ring may have room again
+  room_wait room_wait_;
   bool blocked_ = false;            ///< the ring was full
   bool neighbour_is_gone_ = false;  ///< for too long: without acknowledgements, packets get lost
 };

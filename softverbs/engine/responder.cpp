@@ -648,9 +648,10 @@ bool responder::pump() {
     while (next.sent < next.packets) {
       if (out.bytes() >= burst_bytes) return true;
       if (!qp_.connected->has_room(mtu)) {
-        qp_.look_again_soon();
+        qp_.look_again(clock::now() + room_wait_.next());
         return false;
       }
+      room_wait_.reset();
       const auto offset = next.sent * mtu;
       const auto bytes = std::min<std::uint64_t>(mtu, next.bytes - offset);
       iovec payload{};

@@ -11,6 +11,7 @@
 
 #include <engine/endpoint.hpp>
 #include <engine/receive_queue.hpp>
+#include <engine/room_wait.hpp>
 #include <engine/sender.hpp>
 #include <infiniband/verbs.h>
 #include <wire/packet.hpp>
@@ -100,6 +101,7 @@ class responder {
 
   std::deque<answer> answers_;    ///< being sent
   std::deque<answer> resources_;  ///< sent, kept for repetition (9.7.5.1.2)
+  room_wait room_wait_;
   bool answer_due_ = false;
   std::uint8_t due_syndrome_ = wire::syndrome_ack;
   std::uint32_t due_psn_ = 0;

@@ -32,6 +32,8 @@ using namespace std::chrono_literals;
 
 // How often the station's thread looks while users poll: the longer they have done so, the less.
 constexpr clock::duration shortest_standby = 100us;
+// After so long without packets the memory that a burst has taken is given back.
+constexpr clock::duration time_to_be_idle = 1s;
 constexpr clock::duration longest_standby = 800us;
 // How long packets are awaited one by one after users have let them wait.
 constexpr auto prompt_interval = 50ms;
@@ -475,12 +477,9 @@ class delivery {
   ~delivery() { finish(); }
 
   void packet(std::span<const std::byte> datagram) {
-    const auto decoded = wire::decode(datagram);
+    const auto decoded = wire::intact_packet(
+        flow_, datagram, from_this_host_ ? wire::icrc_rule::zero_is_none : wire::icrc_rule::always);
     if (!decoded) return;
-    // Zero stands for "not summed" between processes of one host; a real sum of zero is as good.
-    const bool summed = std::ranges::any_of(datagram.last<wire::icrc_bytes>(),
-                                            [](std::byte b) { return b != std::byte{0}; });
-    if ((summed || !from_this_host_) && !wire::icrc_holds(flow_, datagram)) return;
     capture_received(flow_, datagram);
     const auto qpn = decoded->header.destination_qpn;
     if (qpn == wire::management_qpn) {
@@ -719,6 +718,8 @@ void station::run_timer(const timer& due) const {
     return;
   }
   const std::lock_guard lock(due.who->mutex);
+  // An earlier one has taken its place, and has set what was needed after it.
+  if (due.when != due.who->timer_set_for) return;
   due.who->timer_set_for = never;
   if (due.who->owner != nullptr && !is_frozen()) due.who->owner->on_timer(clock::now());
 }
@@ -791,6 +792,7 @@ void station::work() {
   std::uint64_t polls_seen = 0;
   auto prompt_until = clock::wall::time_point::min();
   auto look_after = shortest_standby;
+  auto idle_at = clock::wall::time_point::max();
   while (!stopping_) {
     // Frozen, it waits for its timers alone: standing by, it does not hear of packets.
     if (is_frozen()) set_standby(true);
@@ -801,10 +803,12 @@ void station::work() {
     } catch (const std::exception& problem) {
       packets_are_lost(problem);
     }
-    const bool woken = sleep_until(wake_at);
+    const bool woken = sleep_until(std::min(wake_at, idle_at));
     if (is_frozen()) continue;
     const auto polls = polls_.load(std::memory_order_relaxed);
     const bool users_poll = polls - std::exchange(polls_seen, polls) > 1;
+    const auto now = clock::wall::now();
+    if (users_poll) idle_at = now + time_to_be_idle;
     // While users poll, they do the work, and this thread must not stand in their way.
     if (standby && users_poll && !woken) {
       look_after = std::min(2 * look_after, longest_standby);
@@ -815,12 +819,17 @@ void station::work() {
       const std::lock_guard receiving(receiving_);
       send_deferred_acknowledgements();
       const bool found = receive_all();
-      if (standby && found && !users_poll) prompt_until = clock::wall::now() + prompt_interval;
+      if (standby && found && !users_poll) prompt_until = now + prompt_interval;
+      if (found) idle_at = now + time_to_be_idle;
     } catch (const std::exception& problem) {
       packets_are_lost(problem);
     }
     deferred_work::run();
-    set_standby(users_poll && !woken && clock::wall::now() >= prompt_until);
+    set_standby(users_poll && !woken && now >= prompt_until);
+    if (now >= idle_at) {
+      outgoing_.release_memory();
+      idle_at = clock::wall::time_point::max();
+    }
   }
 }
 

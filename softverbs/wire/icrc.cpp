@@ -137,4 +137,14 @@ bool icrc_holds(const flow& packet_flow, std::span<const std::byte> datagram) no
                               ipv4_bytes - identification_end + udp_bytes + summed.size());
 }
 
+std::optional<packet> intact_packet(const flow& flow, std::span<const std::byte> datagram,
+                                    icrc_rule rule) noexcept {
+  auto decoded = decode(datagram);
+  if (!decoded) return {};
+  const bool summed =
+      rule == icrc_rule::always || load_big<std::uint32_t>(datagram.last<icrc_bytes>().data()) != 0;
+  if (summed && !icrc_holds(flow, datagram)) return {};
+  return decoded;
+}
+
 }  // namespace softverbs::wire

@@ -37,10 +37,12 @@ struct flow {
 [[nodiscard]] bool icrc_holds(const flow& packet_flow,
                               std::span<const std::byte> datagram) noexcept;
 
+/// Between processes of one host, zeros may stand for "not summed".
+enum class icrc_rule : std::uint8_t { always, zero_is_none };
+
 /// The packet in the datagram; nothing if it is damaged or none.
-[[nodiscard]] inline std::optional<packet> intact_packet(const flow& flow,
-                                                         std::span<const std::byte> datagram) {
-  return icrc_holds(flow, datagram) ? decode(datagram) : std::nullopt;
-}
+[[nodiscard]] std::optional<packet> intact_packet(const flow& flow,
+                                                  std::span<const std::byte> datagram,
+                                                  icrc_rule rule = icrc_rule::always) noexcept;
 
 }  // namespace softverbs::wire

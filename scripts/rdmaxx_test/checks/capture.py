@@ -86,6 +86,8 @@ def run(wanted: Wanted) -> Iterable[Finding]:
             roce_capture.read(_record("recorded", programs.IPV4)), roce_capture.read(RXE)
         ),
         "two processes, one file": _two_processes,
+        "what the other one sent": _received,
+        "a type of service": _type_of_service,
         "messages of the connection manager over IPv4": lambda: _connection_manager("127.0.0.1"),
         "messages of the connection manager over IPv6": lambda: _connection_manager("::1"),
     }
@@ -167,6 +169,42 @@ def _two_processes() -> list[str]:
     senders = {packet.kind for packet in packets}
     missing = {"RC WRITE first", "RC WRITE last", "RC ACK"} - senders
     return [*complaints(packets), *(f"never sent: {kind}" for kind in sorted(missing))]
+
+
+def _received() -> list[str]:
+    """Only the server records: what the client sends is in its file because it was received."""
+    file = _new_file("received.pcap")
+    port = two_sides.free_port()
+    sides = programs.Meeting("ib_write_bw -s 10000 -n 20").sides(port)
+    silent = two_sides.Sides(sides.server, [["env", "-u", "SOFTVERBS_CAPTURE", *client] for client in sides.clients])
+    problem = two_sides.run(silent, lambda: two_sides.is_listening(port), FOLDER, _environment(file), TIMEOUT)
+    if problem:
+        raise RecordingFailure(problem)
+    packets = roce_capture.read(file)
+    missing = {"RC WRITE first", "RC WRITE middle", "RC WRITE last", "RC ACK"} - {packet.kind for packet in packets}
+    return [*complaints(packets), *(f"not recorded: {kind}" for kind in sorted(missing))]
+
+
+def _type_of_service() -> list[str]:
+    """RDMA_OPTION_ID_TOS of the client is what the packets of both directions carry."""
+    wanted = 0x68
+    file = _new_file("type-of-service.pcap")
+    port = two_sides.free_port()
+    common = ["ib_send_bw", "-R", "-F", "-s", "10000", "-n", "20", "-p", str(port), f"--tos={wanted}"]
+    problem = two_sides.run(
+        two_sides.Sides(common, [[*common, "127.0.0.1"]]),
+        partial(two_sides.offers_service, two_sides.TCP, port),
+        FOLDER,
+        _environment(file),
+        TIMEOUT,
+    )
+    if problem:
+        raise RecordingFailure(problem)
+    packets = roce_capture.read(file)
+    # Who receives does not know it: there it is recorded as 0.
+    with_it = {packet.kind for packet in packets if packet.type_of_service == wanted}
+    missing = {"RC SEND first", "RC SEND middle", "RC SEND last", "RC ACK"} - with_it
+    return [*complaints(packets), *(f"not with type of service {wanted}: {kind}" for kind in sorted(missing))]
 
 
 def _connection_manager(address: str) -> list[str]:

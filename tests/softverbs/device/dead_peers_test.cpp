@@ -1,16 +1,15 @@
 // A peer on the same host that ends without a word is noticed within a second.
 
-#include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "forked_peer.hpp"
 
 namespace softverbs::device_tests {
 namespace {
@@ -42,32 +41,27 @@ rdma_cm_event_type next_event(rdma_event_channel* events, steady::time_point unt
 }
 
 /// A process that accepts one connection and is gone the moment after.
-[[noreturn]] void accept_and_vanish(int tell) {
+void accept_and_vanish(const forked_peer::teller& parent) {
   auto* const events = rdma_create_event_channel();
   rdma_cm_id* listener = nullptr;
   auto own = loopback(0);
   if (events == nullptr || rdma_create_id(events, &listener, nullptr, RDMA_PS_TCP) != 0 ||
       rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&own)) != 0 ||
       rdma_listen(listener, 1) != 0)
-    std::_Exit(1);
-  const std::uint16_t port = ntohs(rdma_get_src_port(listener));
-  if (::write(tell, &port, sizeof port) != sizeof port) std::_Exit(1);
+    ::_exit(1);
+  parent.tell(ntohs(rdma_get_src_port(listener)));
   rdma_cm_id* asked = nullptr;
-  if (next_event(events, steady::now() + 20s, &asked) != RDMA_CM_EVENT_CONNECT_REQUEST)
-    std::_Exit(1);
+  if (next_event(events, steady::now() + 20s, &asked) != RDMA_CM_EVENT_CONNECT_REQUEST) ::_exit(1);
   rdma_conn_param terms{};
   terms.qp_num = 0x123456;
-  std::_Exit(rdma_accept(asked, &terms) == 0 ? 0 : 1);
+  ::_exit(rdma_accept(asked, &terms) == 0 ? 0 : 1);
 }
 
-TEST(dead_peers, one_that_dies_with_its_answer_is_noticed_within_a_second) {
-  std::array<int, 2> line{};
-  ASSERT_EQ(::pipe(line.data()), 0);
-  const pid_t server = ::fork();
-  if (server == 0) accept_and_vanish(line[1]);
-  std::uint16_t port = 0;
-  ASSERT_EQ(::read(line[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-  for (const int fd : line) ::close(fd);
+class dead_peers : public with_forked_peers {};
+
+TEST_F(dead_peers, one_that_dies_with_its_answer_is_noticed_within_a_second) {
+  forked_peer server(accept_and_vanish);
+  const auto port = server.receive<std::uint16_t>();
 
   auto* const events = rdma_create_event_channel();
   rdma_cm_id* id = nullptr;
@@ -81,9 +75,7 @@ TEST(dead_peers, one_that_dies_with_its_answer_is_noticed_within_a_second) {
   rdma_conn_param terms{};
   terms.qp_num = 0x123457;
   ASSERT_EQ(rdma_connect(id, &terms), 0);
-  int status = 0;
-  ASSERT_EQ(::waitpid(server, &status, 0), server);
-  ASSERT_EQ(status, 0);
+  ASSERT_EQ(server.wait(), 0);
   const auto died = steady::now();
   EXPECT_EQ(next_event(events, patience), RDMA_CM_EVENT_CONNECT_RESPONSE);
   EXPECT_EQ(next_event(events, died + 1s), RDMA_CM_EVENT_DISCONNECTED);

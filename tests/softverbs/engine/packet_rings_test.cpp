@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -256,6 +257,38 @@ TEST_F(packet_rings, a_ring_that_lies_is_forgotten) {
     EXPECT_EQ(rings_.size(), 0U);
     EXPECT_TRUE(has_ended(connection.get()));
     ::close(memory);
+  }
+}
+
+/// What this process has mapped of memory that others may share, in KiB.
+std::size_t shared_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssShmem:"))
+      return std::stoul(line.substr(line.find_first_of("0123456789")));
+  }
+  return 0;
+}
+
+TEST_F(packet_rings, keep_no_memory_after_a_burst) {
+  const auto writer = offer();
+  EXPECT_TRUE(rings_.accept_from(*listener_));
+  const std::string packet(4000, 'x');
+  const auto before = shared_memory();
+  for (int burst = 0; burst < 2; ++burst) {
+    std::size_t written = 0;
+    for (; writer->has_room(packet.size()); ++written) write(*writer, packet);
+    EXPECT_GE(shared_memory(), before + 400);
+    writer->release_memory();
+    std::vector<std::string> got;
+    while (got.size() < written) {
+      const auto more = read();
+      ASSERT_FALSE(more.empty()) << "packets that nobody has read are lost";
+      got.insert(got.end(), more.begin(), more.end());
+    }
+    EXPECT_TRUE(std::ranges::all_of(got, [&](const auto& each) { return each == packet; }));
+    writer->release_memory();
+    EXPECT_LE(shared_memory(), before + 16);
   }
 }
 

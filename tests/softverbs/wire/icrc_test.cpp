@@ -104,6 +104,20 @@ TEST_P(recorded_icrc, does_not_hold_for_another_flow) {
   }
 }
 
+TEST_P(recorded_icrc, may_be_zeros_within_a_host_and_nowhere_else) {
+  for (const recorded_packet& recorded : packets()) {
+    std::vector<std::byte> datagram(recorded.datagram().begin(), recorded.datagram().end());
+    EXPECT_TRUE(intact_packet(recorded.flow(), datagram));
+    EXPECT_TRUE(intact_packet(recorded.flow(), datagram, icrc_rule::zero_is_none));
+    datagram.back() ^= std::byte{1};
+    EXPECT_FALSE(intact_packet(recorded.flow(), datagram));
+    EXPECT_FALSE(intact_packet(recorded.flow(), datagram, icrc_rule::zero_is_none));
+    std::ranges::fill(std::span(datagram).last(icrc_bytes), std::byte{0});
+    EXPECT_FALSE(intact_packet(recorded.flow(), datagram));
+    EXPECT_TRUE(intact_packet(recorded.flow(), datagram, icrc_rule::zero_is_none));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(from, recorded_icrc, recorded_files,
                          [](const auto& instance) { return std::string(instance.param); });
 
