@@ -73,7 +73,7 @@ class DelayPair(SidePair):
 
     @classmethod
     def measure_all(cls, sides: list[Side]) -> dict[Side, Series]:
-        return measure_in_rounds(sides, folder_for("delay-"), TIMEOUT, BUDGET)
+        return measure_in_rounds(sides, cls.rounds, folder_for("delay-"), TIMEOUT, BUDGET * cls.rounds)
 
 
 def _over_delays() -> tuple[Benchmark, ...]:

@@ -1,11 +1,13 @@
 """What a benchmark is expected to reach."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 
 class Goal(Protocol):
     """Falsy if nothing is expected."""
+
+    relative: ClassVar[bool]  # whether only the ratio of the two counts
 
     def met(self, ours: float, peer: float) -> bool: ...
 
@@ -15,6 +17,8 @@ class Goal(Protocol):
 @dataclass(frozen=True)
 class NoGoal:
     """To be known, not to be reached."""
+
+    relative: ClassVar[bool] = True
 
     def met(self, _ours: float, _peer: float) -> bool:
         return True
@@ -30,6 +34,7 @@ class NoGoal:
 class Below:
     """Less than the peer; the aim is what we hope for beyond that."""
 
+    relative: ClassVar[bool] = True
     aim: float | None = None
 
     def met(self, ours: float, peer: float) -> bool:
@@ -43,6 +48,8 @@ class Below:
 class Above:
     """More than the peer."""
 
+    relative: ClassVar[bool] = True
+
     def met(self, ours: float, peer: float) -> bool:
         return ours > peer
 
@@ -54,6 +61,7 @@ class Above:
 class AtMostMore:
     """A cost may exceed the peer's by this much."""
 
+    relative: ClassVar[bool] = False
     amount: float
 
     def met(self, ours: float, peer: float) -> bool:
@@ -67,6 +75,7 @@ class AtMostMore:
 class RatioAtLeast:
     """Where more is better: ours / peer."""
 
+    relative: ClassVar[bool] = True
     ratio: float
 
     def met(self, ours: float, peer: float) -> bool:
@@ -80,6 +89,7 @@ class RatioAtLeast:
 class RatioAtMost:
     """Where less is better: ours / peer."""
 
+    relative: ClassVar[bool] = True
     ratio: float
 
     def met(self, ours: float, peer: float) -> bool:

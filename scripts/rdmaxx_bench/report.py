@@ -32,10 +32,14 @@ class Measurement:
         """Where nothing is expected, nothing is missed."""
         if not self.benchmark.goal:
             return True
+        if self.complete and self.benchmark.goal.relative and self.ratio is not None:
+            return self.benchmark.goal.met(self.ratio, 1)
         return self.complete and self.benchmark.goal.met(self.ours, self.peer)
 
     @property
     def ratio(self) -> float | None:
+        if self.numbers and self.numbers.ratio is not None:
+            return self.numbers.ratio
         return self.ours / self.peer if self.complete and self.peer else None
 
 

@@ -26,6 +26,7 @@ class Numbers:
     ours: float | None
     peer: float | None
     problem: str = ""  # why one of them is missing
+    ratio: float | None = None  # of samples that were taken in pairs: the median of theirs
 
 
 class Runner(ABC):

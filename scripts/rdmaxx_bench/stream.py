@@ -6,6 +6,7 @@ Names are stream/<path>/<operation>/<size>/<peer>:
     guest      two processes in the guest, on the kernel's rxe; TCP over the same address
 
 All sides do the same blocking calls with the options that a program gets without asking; only TCP_NODELAY is set.
+They come in nine rounds: the ratio is the median of nine interleaved pairs.
 Idle is the processor time of a process that waits in a read. There are no rsockets on softverbs.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 from rdmaxx_bench.benchmark import Benchmark
 from rdmaxx_bench.goals import AtMostMore, Goal, NoGoal, RatioAtLeast, RatioAtMost
-from rdmaxx_bench.rounds import GuestPair, SidePair
+from rdmaxx_bench.rounds import CloseGuestPair, ClosePair
 from rdmaxx_bench.runners import PRESET
 from rdmaxx_bench.sides import JsonProgram
 from rdmaxx_bench.soft import PRELOADED
@@ -22,7 +23,7 @@ from rdmaxx_project.repository import relative
 
 PROGRAM = f"{relative(presets.directory(PRESET))}/benchmarks/stream_exchange"
 ADDRESSES = {"processes": "127.0.0.1", "guest": "10.77.0.1"}
-KINDS = {"processes": SidePair, "guest": GuestPair}
+KINDS = {"processes": ClosePair, "guest": CloseGuestPair}
 PEERS = {"processes": ("tcp",), "guest": ("rsocket", "tcp")}
 PEER_NAMES = {"rsocket": "rsocket", "tcp": "TCP"}
 

@@ -2,7 +2,7 @@ import argparse
 import unittest
 
 from rdmaxx_bench import __main__ as bench
-from rdmaxx_bench import report, sides
+from rdmaxx_bench import report, rounds, sides
 from rdmaxx_bench.benchmark import Benchmark
 from rdmaxx_bench.goals import Above, AtMostMore, Below, NoGoal, RatioAtLeast, RatioAtMost
 from rdmaxx_bench.registry import ALL
@@ -94,6 +94,52 @@ class Goals(unittest.TestCase):
 
     def test_names_are_unique(self):
         self.assertEqual(len({benchmark.name for benchmark in ALL}), len(ALL))
+
+
+class Takes(sides.Side):
+    """Gives one value after the other, and notes who was asked."""
+
+    asked: list["Takes"] = []
+
+    def __init__(self, *values: float):
+        self._values = list(values)
+
+    def sample(self, logs, timeout):
+        Takes.asked.append(self)
+        return {"bandwidth": self._values.pop(0)}
+
+
+class Rounds(unittest.TestCase):
+    def measured(self, ours: Takes, peer: Takes, count: int) -> Numbers:
+        Takes.asked.clear()
+        pair = rounds.SidePair(ours, peer, "bandwidth")
+        rounds.SidePair.measured.update(rounds.measure_in_rounds([ours, peer], count, None, timeout=1, budget=60))
+        return pair.measure()
+
+    def test_both_sides_take_turns(self):
+        ours, peer = Takes(1, 1, 1), Takes(1, 1, 1)
+        self.measured(ours, peer, 3)
+        self.assertEqual(Takes.asked, [ours, peer] * 3)
+
+    def test_the_ratio_is_that_of_pairs(self):
+        """While the machine is slow, it is so for both: the ratio of the medians would be 0.4."""
+        numbers = self.measured(Takes(9, 4, 1), Takes(10, 2, 10), 3)
+        self.assertEqual((numbers.ours, numbers.peer, numbers.ratio), (4, 10, 0.9))
+
+    def test_the_goal_is_judged_by_the_pairs(self):
+        for ratio, expected in ((0.9, False), (1.1, True)):
+            benchmark = Benchmark("stream/x", "rsocket", "GB/s", RatioAtLeast(1), None)
+            measurement = report.Measurement(benchmark, Numbers(5, 5, ratio=ratio))
+            self.assertEqual((measurement.ratio, measurement.met), (ratio, expected))
+        benchmark = Benchmark("stream/x", "rsocket", "ms/s", AtMostMore(2), None)
+        self.assertTrue(report.Measurement(benchmark, Numbers(2, 1, ratio=5)).met)
+
+    def test_of_nothing_there_is_no_ratio(self):
+        self.assertIsNone(self.measured(Takes(1), Takes(0), 1).ratio)
+
+    def test_streams_are_compared_in_nine_pairs(self):
+        counts = {benchmark.runner.rounds for benchmark in ALL if benchmark.name.startswith("stream/")}
+        self.assertEqual(counts, {9})
 
 
 class Choice(unittest.TestCase):
