@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <rdmaxx/core/log.hpp>
 
 #include "stream/joint_descriptor.hpp"
+#include "stream/polling_phase.hpp"
 #include "stream/straggler_service.hpp"
 
 namespace rdmaxx::inline v0::detail {
@@ -25,6 +27,8 @@ constexpr wr_id question_id{std::uint64_t{1} << 32};
 constexpr std::chrono::milliseconds patience_of_abort{100};
 // How long what was flushed may take to complete.
 constexpr std::chrono::milliseconds patience_of_flush{500};
+// How much a read copies before it looks after the device again.
+constexpr std::size_t copied_at_once = 65536;
 
 /// One more, as long as it lives.
 class counted {
@@ -41,46 +45,6 @@ class counted {
 }  // namespace
 
 // --- making one --------------------------------------------------------------------------------
-
-result<stream_equipment> stream_equipment::for_id(const cm_id& id, const stream_options& options) {
-  RDMAXX_TRY(options.check());
-  RDMAXX_TRY(const auto device, id.context());
-  RDMAXX_TRY(const auto pd, device.alloc_pd());
-  stream_equipment made;
-  RDMAXX_TRY(made.channel, device.create_completion_channel());
-  // Data, control frames, and a sign of life.
-  const auto sends =
-      options.send_buffers + static_cast<std::uint32_t>(protocol_engine::control_slots) + 1;
-  RDMAXX_TRY(made.send_cq, device.create_cq({.capacity = sends, .channel = made.channel}));
-  RDMAXX_TRY(made.recv_cq,
-             device.create_cq({.capacity = options.window.buffers, .channel = made.channel}));
-  RDMAXX_TRY(made.send_memory, pd.allocate_local({.bytes = protocol_engine::control_bytes +
-                                                           std::size_t{options.send_buffers} *
-                                                               options.send_buffer_bytes}));
-  RDMAXX_TRY(made.receive_memory, pd.allocate_local({.bytes = std::size_t{options.window.buffers} *
-                                                              options.window.buffer_bytes}));
-  cm_qp_config wanted{.pd = pd,
-                      .send_cq = made.send_cq,
-                      .recv_cq = made.recv_cq,
-                      .capabilities = {.max_send_wr = sends,
-                                       .max_recv_wr = options.window.buffers,
-                                       .max_send_sge = 2,
-                                       .max_recv_sge = 1,
-                                       .max_inline = options.inline_bytes}};
-  auto created = id.create_qp(wanted);
-  if (!created && options.inline_bytes > 0) {
-    wanted.capabilities.max_inline = 0;  // a device that cannot copy so much
-    created = id.create_qp(wanted);
-  }
-  if (!created) return created.error();
-  for (std::uint32_t slot = 0; slot < options.window.buffers; ++slot) {
-    const auto place = made.receive_memory.bytes().subspan(
-        std::size_t{slot} * options.window.buffer_bytes, options.window.buffer_bytes);
-    RDMAXX_TRY(id.qp().post(
-        recv_wr{.id = wr_id{slot}, .into = made.receive_memory.scatter_unchecked(place)}));
-  }
-  return made;
-}
 
 result<std::shared_ptr<conversation>> conversation::create(cm::connection connected,
                                                            stream_equipment equipment,
@@ -143,6 +107,7 @@ void conversation::poll_receives() {
         continue;
       }
       keep_alive_.heard();
+      last_received_bytes_ = each.byte_len();
       // A failure stays in the engine, which still tells the peer.
       (void)engine_.received(each.id().value(), each.byte_len());
     }
@@ -312,13 +277,16 @@ error conversation::failure_of(const error& told) {
 // --- waiting -----------------------------------------------------------------------------------
 
 template <class Ready>
-bool conversation::spin(lock& held, time_point deadline, Ready ready) {
+bool conversation::spin(lock& held, time_point deadline, Ready ready, awaited what) {
   // In real time, whatever a test does with the deadlines' clock.
-  const auto end = deadline_after(
-      std::chrono::steady_clock::now(),
-      std::min<stream_clock::duration>(deadline - stream_clock::now(), options_.spin));
-  while (std::chrono::steady_clock::now() < end) {
+  using clock = std::chrono::steady_clock;
+  using enum polling_phase::step;
+  polling_phase phase(
+      clock::now(), std::min<stream_clock::duration>(deadline - stream_clock::now(), options_.spin),
+      what == awaited::anything || last_received_bytes_ >= polling_phase::bulk_bytes);
+  for (auto step = phase.next(clock::now()); step != over; step = phase.next(clock::now())) {
     held.unlock();  // others may have work meanwhile
+    if (step == give_way) std::this_thread::yield();
     held.lock();
     progress();
     if (ready()) return true;
@@ -423,7 +391,7 @@ class conversation::leadership {
 template <class Ready>
 void conversation::lead(lock& held, time_point deadline, Ready ready, awaited what) {
   const leadership mine(*this);
-  if (spin(held, deadline, ready)) return;
+  if (spin(held, deadline, ready, what)) return;
   arm_receives();
   if (what == awaited::anything || followers_ > 0) (void)arm_sends();
   progress();
@@ -462,7 +430,7 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
   reader_tries_again_ = false;
   std::size_t count = 0;
   for (const auto& piece : into) {
-    const auto got = engine_.read(piece);
+    const auto got = copy_out(piece);
     count += got;
     if (got < piece.size()) break;
   }
@@ -471,6 +439,17 @@ result<std::optional<std::size_t>> conversation::read(std::span<const std::span<
     if (const auto state = engine_.check_read(); !state) return failure_of(state.error());
   }
   return count;
+}
+
+// The peer may fill again what has been read while the rest is copied.
+std::size_t conversation::copy_out(std::span<std::byte> into) {
+  for (auto rest = into;;) {
+    const auto part = rest.first(std::min(rest.size(), copied_at_once));
+    const auto got = engine_.read(part);
+    rest = rest.subspan(got);
+    if (rest.empty() || got < part.size()) return into.size() - rest.size();
+    progress();  // software devices deliver while somebody polls
+  }
 }
 
 result<std::span<const std::byte>> conversation::peek(time_point deadline) {
@@ -508,7 +487,7 @@ result<std::optional<std::size_t>> conversation::write(
   std::size_t count = 0;
   bool is_all = true;
   for (auto piece = from.begin(); piece != from.end() && is_all; ++piece) {
-    const auto taken = copy(*piece);
+    const auto taken = copy_in(*piece);
     count += taken;
     is_all = taken == piece->size();
   }
@@ -522,14 +501,14 @@ result<std::optional<std::size_t>> conversation::write(
 }
 
 // The device sends the first half while the second one is filled.
-std::size_t conversation::copy(std::span<const std::byte> bytes) {
+std::size_t conversation::copy_in(std::span<const std::byte> bytes) {
   const auto half = engine_.frame_capacity() * (options_.send_buffers / 2);
   for (auto rest = bytes;;) {
     const auto part = rest.first(std::min<std::size_t>(rest.size(), half));
     const auto taken = engine_.write(part);
     rest = rest.subspan(taken);
     if (rest.empty() || taken < part.size()) return bytes.size() - rest.size();
-    advance();
+    progress();  // also for credits that have come: they are not waited for then
   }
 }
 

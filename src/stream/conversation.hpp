@@ -119,7 +119,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
   [[nodiscard]] bool wait(lock& held, time_point deadline, Ready ready,
                           awaited what = awaited::anything);
   template <class Ready>
-  [[nodiscard]] bool spin(lock& held, time_point deadline, Ready ready);
+  [[nodiscard]] bool spin(lock& held, time_point deadline, Ready ready, awaited what);
   template <class Ready>
   void lead(lock& held, time_point deadline, Ready ready, awaited what);
   void sleep(lock& held, time_point deadline);
@@ -127,7 +127,8 @@ class conversation : public std::enable_shared_from_this<conversation> {
   /// Returns when the device does not read memory of the caller any more.
   void reclaim_memory(lock& held);
   void leave_to_stragglers();
-  [[nodiscard]] std::size_t copy(std::span<const std::byte> bytes);
+  [[nodiscard]] std::size_t copy_in(std::span<const std::byte> bytes);
+  [[nodiscard]] std::size_t copy_out(std::span<std::byte> into);
 
   /// Handles what has completed, then does what the engine wants.
   void progress();
@@ -160,8 +161,9 @@ class conversation : public std::enable_shared_from_this<conversation> {
   stream_equipment equipment_;  ///< outlives the queue pair, which the connection has
   cm::connection connection_;
   stream_protocol::protocol_engine engine_;
-  std::uint32_t last_posted_;     ///< sequence of the newest send request
-  std::uint32_t last_completed_;  ///< of the newest one that the device has done with
+  std::uint32_t last_posted_;            ///< sequence of the newest send request
+  std::uint32_t last_completed_;         ///< of the newest one that the device has done with
+  std::size_t last_received_bytes_ = 0;  ///< of the newest frame
   std::unique_ptr<joint_descriptor> descriptor_;  ///< once somebody has asked for it
   std::optional<error> cause_;                    ///< of the connection's end
   bool is_down_ = false;
