@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <latch>
 #include <optional>
 #include <random>
 #include <string>
@@ -162,19 +163,42 @@ std::size_t many() {
   return is_soft() ? 200 : 60;
 }
 
+/// Each client says who it is, and hears it back from whoever has its other end.
+void expect_echoes(std::vector<stream>& clients, std::vector<stream>& servers) {
+  std::vector<std::byte> message(1000);
+  std::vector<std::byte> got(message.size());
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    fill_pattern(message, i);
+    clients[i].write_all(message).value();
+  }
+  for (auto& server : servers) {
+    server.read_exactly(got).value();
+    server.write_all(got).value();
+  }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    fill_pattern(message, i);
+    clients[i].read_exactly(got).value();
+    ASSERT_TRUE(same_bytes(got, message)) << i;
+  }
+  for (auto& client : clients) client.shutdown(direction::write);
+  for (auto& server : servers) server.close(patience).value();
+  for (auto& client : clients) client.close(patience).value();
+}
+
+const stream_options small_windows{.window = {.buffers = 8, .buffer_bytes = 4096},
+                                   .send_buffers = 2,
+                                   .send_buffer_bytes = 4096,
+                                   .connect_timeout = patience};
+
 TEST(stream_stress, many_streams_at_once) {
   const auto count = many();
-  const stream_options small{.window = {.buffers = 8, .buffer_bytes = 4096},
-                             .send_buffers = 2,
-                             .send_buffer_bytes = 4096,
-                             .connect_timeout = patience};
-  const auto waiting = listener::bind(own_address(), small).value();
+  const auto waiting = listener::bind(own_address(), small_windows).value();
   std::vector<stream> servers;
   std::vector<stream> clients;
   for (std::size_t i = 0; i < count; ++i) {
     SCOPED_TRACE(i);
     auto asking = std::async(std::launch::async,
-                             [&] { return stream::connect(waiting.local_addr(), small); });
+                             [&] { return stream::connect(waiting.local_addr(), small_windows); });
     auto accepted = waiting.accept(patience);
     auto connected = asking.get();
     ASSERT_TRUE(connected.has_value()) << connected.error();
@@ -182,25 +206,33 @@ TEST(stream_stress, many_streams_at_once) {
     servers.push_back(*std::move(accepted));
     clients.push_back(*std::move(connected));
   }
-  // All are up. Each client says who it is, and hears it back from whoever has its other end.
-  std::vector<std::byte> message(10'000);
-  std::vector<std::byte> got(message.size());
+  expect_echoes(clients, servers);
+}
+
+TEST(stream_stress, many_streams_that_connect_at_the_same_moment) {
+  const auto count = many();
+  const auto waiting = listener::bind(own_address(), small_windows).value();
+  std::latch start(static_cast<std::ptrdiff_t>(count));
+  std::vector<std::future<result<stream>>> asking;
   for (std::size_t i = 0; i < count; ++i) {
-    fill_pattern(message, i);
-    clients[i].write_all(std::span(message).first(1000)).value();
+    asking.push_back(std::async(std::launch::async, [&] {
+      start.arrive_and_wait();
+      return stream::connect(waiting.local_addr(), small_windows);
+    }));
   }
-  for (auto& server : servers) {
-    server.read_exactly(std::span(got).first(1000)).value();
-    server.write_all(std::span(got).first(1000)).value();
-  }
+  std::vector<stream> servers;
   for (std::size_t i = 0; i < count; ++i) {
-    fill_pattern(message, i);
-    clients[i].read_exactly(std::span(got).first(1000)).value();
-    ASSERT_TRUE(same_bytes(std::span(got).first(1000), std::span(message).first(1000))) << i;
+    auto accepted = waiting.accept(patience);
+    ASSERT_TRUE(accepted.has_value()) << i << ": " << accepted.error();
+    servers.push_back(*std::move(accepted));
   }
-  for (auto& client : clients) client.shutdown(direction::write);
-  for (auto& server : servers) server.close(patience).value();
-  for (auto& client : clients) client.close(patience).value();
+  std::vector<stream> clients;
+  for (auto& each : asking) {
+    auto connected = each.get();
+    ASSERT_TRUE(connected.has_value()) << connected.error();
+    clients.push_back(*std::move(connected));
+  }
+  expect_echoes(clients, servers);
 }
 
 TEST(stream_stress, a_killed_peer_is_no_end_of_the_stream) {
