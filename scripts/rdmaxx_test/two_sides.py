@@ -19,6 +19,10 @@ LOOK_AGAIN_AFTER = 0.005  # seconds
 TIME_TO_FOLLOW = 10  # seconds that one side has to end after the other failed
 
 
+_ports_given: set[int] = set()
+_ports_lock = threading.Lock()
+
+
 @dataclass(frozen=True)
 class Sides:
     server: list[str]
@@ -26,9 +30,15 @@ class Sides:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that no other caller has been given."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with _ports_lock:
+            if port not in _ports_given:
+                _ports_given.add(port)
+                return port
 
 
 def run(

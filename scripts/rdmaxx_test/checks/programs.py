@@ -3,8 +3,10 @@
 Each case is a program with its options: that is what the two sides were started with.
 """
 
+import itertools
 import shlex
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,7 @@ IPV4 = 1  # the index of ::ffff:127.0.0.1 among the GIDs of soft0
 IPV6 = 2
 LOGS = BUILD / "checks" / "programs"
 TIMEOUT = 180  # seconds; an idle machine needs a twentieth of it
+AT_ONCE = 3
 
 # What the programs that ask say about the device.
 ANSWERS = {
@@ -104,6 +107,9 @@ class Meeting:
         words = [self.command, self.only_server, "over IPv6" if self.gid == IPV6 else ""]
         return " ".join(filter(None, words))
 
+    def is_ready(self, port: int) -> bool:
+        return two_sides.is_listening(port)
+
     def sides(self, port: int) -> two_sides.Sides:
         is_perftest = self.command.startswith("ib_")
         gid = ["-x" if is_perftest else "-g", str(self.gid)]
@@ -123,6 +129,10 @@ class Connection:
     client: str
     port_space: int = TCP
     fixed_port: int = 0
+
+    @property
+    def needs_to_be_alone(self) -> bool:
+        return self.fixed_port != 0 or self.server.startswith("mckey")
 
     @property
     def name(self) -> str:
@@ -188,14 +198,22 @@ def run(wanted: Wanted) -> Iterable[Finding]:
     for command, parts in ANSWERS.items():
         if wanted(command):
             yield Finding(command, _answer(command, parts))
-    for meeting in MEETINGS:
-        if wanted(meeting.name):
-            progress.moving(f"programs: {meeting.name}")
-            yield Finding(meeting.name, _meet(meeting))
-    for connection in CONNECTIONS:
-        if wanted(connection.name):
-            progress.moving(f"programs: {connection.name}")
-            yield Finding(connection.name, _connect(connection))
+    chosen = [case for case in (*MEETINGS, *CONNECTIONS) if wanted(case.name)]
+    alone = [case for case in chosen if isinstance(case, Connection) and case.needs_to_be_alone]
+    together = [case for case in chosen if case not in alone]
+    # perftest sleeps most of the time.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(_finding, together, itertools.count())
+    yield from map(_finding, alone, itertools.count())
+
+
+def _finding(case: Meeting | Connection, number: int) -> Finding:
+    progress.moving(f"programs: {case.name}")
+    logs = LOGS / str(number)
+    logs.mkdir(exist_ok=True)
+    port = two_sides.free_port()
+    problem = two_sides.run(case.sides(port), lambda: case.is_ready(port), logs, environment(), TIMEOUT)
+    return Finding(case.name, problem)
 
 
 def environment() -> dict[str, str]:
@@ -211,13 +229,3 @@ def _answer(command: str, parts: list[str]) -> str:
     if status == 0 and not missing:
         return ""
     return f"exit status {status}, missing {missing} in:\n{output}"
-
-
-def _meet(meeting: Meeting) -> str:
-    port = two_sides.free_port()
-    return two_sides.run(meeting.sides(port), lambda: two_sides.is_listening(port), LOGS, environment(), TIMEOUT)
-
-
-def _connect(connection: Connection) -> str:
-    port = two_sides.free_port()
-    return two_sides.run(connection.sides(port), lambda: connection.is_ready(port), LOGS, environment(), TIMEOUT)
