@@ -96,7 +96,8 @@ class listener {
   [[nodiscard]] result<std::optional<connection_request>> get_request(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
-  /// Accepts the next request; nothing when nobody came in time.
+  /// Accepts the next request; nothing when nobody came in time. One peer at a time: a server whose
+  /// peers may be slow calls it from several threads, or get_request() and accept() of the request.
   [[nodiscard]] result<std::optional<connection>> accept(const accept_options& options = {}) const;
   /// Accepts a request that waits already; nothing if none does. Waits only for the connection to
   /// come up.
