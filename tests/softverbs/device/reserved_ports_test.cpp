@@ -2,13 +2,13 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "forked_peer.hpp"
 
 namespace softverbs::device_tests {
 namespace {
@@ -32,15 +32,15 @@ int refusal_of(std::uint16_t port) {
 
 /// The same as a user without any capability.
 int refusal_for_nobody(std::uint16_t port) {
-  const pid_t child = ::fork();
-  if (child == 0) std::_Exit(::setresuid(nobody, nobody, nobody) == 0 ? refusal_of(port) : EPROTO);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  return WEXITSTATUS(status);
+  const forked_peer child([port](const auto& parent) {
+    parent.tell(::setresuid(nobody, nobody, nobody) == 0 ? refusal_of(port) : EPROTO);
+  });
+  return child.receive<int>();
 }
 
-TEST(reserved_ports, are_for_those_who_may_bind_them) {
+class reserved_ports : public with_forked_peers {};
+
+TEST_F(reserved_ports, are_for_those_who_may_bind_them) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   EXPECT_EQ(refusal_of(1023), 0);
   EXPECT_EQ(refusal_for_nobody(1023), EACCES);
