@@ -265,11 +265,14 @@ class Host:
 
 
 @contextlib.contextmanager
-def two_hosts(network: str = "10.47.91") -> Iterator[tuple[Host, Host]]:
+def two_hosts(
+    network: str = "10.47.91", netdevs: tuple[str, str] = ("end1", "end2")
+) -> Iterator[tuple[Host, Host]]:
     """Joined by a cable. Names carry the number of this process: remains of others that died are removed."""
     _remove_remains()
     hosts = tuple(
-        Host(f"{NAMESPACE}-{os.getpid()}-{end}", f"end{end}", f"{network}.{end}", f"fd47:91::{end}") for end in (1, 2)
+        Host(f"{NAMESPACE}-{os.getpid()}-{end}", netdev, f"{network}.{end}", f"fd47:91::{end}")
+        for end, netdev in enumerate(netdevs, 1)
     )
     try:
         for host in hosts:

@@ -53,9 +53,6 @@ int getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hint
   if (made == nullptr) return -1;
   settle_kind(*made, hints);
   const bool passive = (flags & RAI_PASSIVE) != 0;
-  if (hints != nullptr && hints->ai_src_len != 0 && !passive)
-    set(made->ai_src_addr, made->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
-
   if (node != nullptr || service != nullptr) {
     addrinfo wanted{};
     wanted.ai_flags =
@@ -74,7 +71,17 @@ int getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hint
     } else {
       set(made->ai_dst_addr, made->ai_dst_len, list->ai_addr, list->ai_addrlen);
     }
+  } else {
+    // The hints are all that is known, and are taken as they are.
+    made->ai_flags = hints->ai_flags;
+    made->ai_family = hints->ai_family;
+    made->ai_qp_type = hints->ai_qp_type;
+    made->ai_port_space = hints->ai_port_space;
+    if (hints->ai_dst_len != 0)
+      set(made->ai_dst_addr, made->ai_dst_len, hints->ai_dst_addr, hints->ai_dst_len);
   }
+  if (made->ai_src_len == 0 && hints != nullptr && hints->ai_src_len != 0)
+    set(made->ai_src_addr, made->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
   *found = made;
   return 0;
 }

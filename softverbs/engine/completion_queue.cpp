@@ -44,17 +44,19 @@ bool completion_queue::push(const ibv_wc& wc, bool solicited) {
     entry.timestamp_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
                          static_cast<std::uint64_t>(now.tv_nsec);
   }
+  const bool wakes_all = solicited || wc.status != IBV_WC_SUCCESS;
+  holds_solicited_ = wakes_all || (holds_solicited_ && head_ != tail_);
   ++head_;
   queued_.store(head_ - tail_, std::memory_order_release);
-  const bool counts = armed_ == arming::any ||
-                      (armed_ == arming::solicited && (solicited || wc.status != IBV_WC_SUCCESS));
-  if (counts) {
-    armed_ = arming::none;
-    if (channel != nullptr) {
-      push_counted(completion_events, static_cast<completion_channel*>(channel)->events, this);
-    }
-  }
+  if (armed_ == arming::any || (armed_ == arming::solicited && wakes_all)) raise_event();
   return true;
+}
+
+void completion_queue::raise_event() noexcept {
+  armed_ = arming::none;
+  if (channel != nullptr) {
+    push_counted(completion_events, static_cast<completion_channel*>(channel)->events, this);
+  }
 }
 
 void completion_queue::has_overflowed_again(std::uint32_t qpn) {
@@ -75,6 +77,7 @@ int completion_queue::pop(int most, ibv_wc* out) {
   for (std::uint64_t i = 0; i < count; ++i) out[i] = ring_[(tail_ + i) % ring_.size()].wc;
   tail_ += count;
   queued_.store(head_ - tail_, std::memory_order_release);
+  reader_knows_all(static_cast<int>(count) < most);
   return static_cast<int>(count);
 }
 
@@ -86,6 +89,11 @@ void completion_queue::arm(bool solicited_only) {
   } else if (armed_ == arming::none) {
     armed_ = arming::solicited;
   }
+  // What came after the reader saw the queue empty is no old completion to it, and it may go to
+  // sleep now: as hardware does, whose arming tells up to where the queue was read. UCX relies on
+  // it.
+  const bool missed = head_ != tail_ && known_all_.load(std::memory_order_relaxed);
+  if (missed && (armed_ == arming::any || holds_solicited_)) raise_event();
 }
 
 int completion_queue::resize(unsigned capacity) {
@@ -114,8 +122,10 @@ bool completion_queue::begin_reading() {
     if (head_ != tail_) {
       read_ = tail_;
       show_current();
+      reader_knows_all(false);
       return true;
     }
+    reader_knows_all(true);
   }
   reader_mutex_.unlock();
   return false;
@@ -124,7 +134,10 @@ bool completion_queue::begin_reading() {
 bool completion_queue::next() {
   const std::lock_guard lock(mutex_);
   const auto following = std::max(read_ + 1, tail_);  // what the reader was at may be overwritten
-  if (following == head_) return false;
+  if (following == head_) {
+    reader_knows_all(true);
+    return false;
+  }
   read_ = following;
   show_current();
   return true;

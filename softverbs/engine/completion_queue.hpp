@@ -87,6 +87,8 @@ class completion_queue : public ibv_cq_ex {
   /// Up to `most` completions, oldest first.
   int pop(int most, ibv_wc* out);
   [[nodiscard]] bool is_empty() const { return queued_.load(std::memory_order_acquire) == 0; }
+  /// A poll found nothing.
+  void found_empty() noexcept { reader_knows_all(true); }
   void arm(bool solicited_only);
   [[nodiscard]] int resize(unsigned capacity);
   [[nodiscard]] bool has_overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
@@ -107,6 +109,12 @@ class completion_queue : public ibv_cq_ex {
 
  private:
   void show_current();
+  void raise_event() noexcept;
+  /// Written only when it changes: users poll empty queues all the time.
+  void reader_knows_all(bool all) noexcept {
+    if (known_all_.load(std::memory_order_relaxed) != all)
+      known_all_.store(all, std::memory_order_relaxed);
+  }
   void has_overflowed_again(std::uint32_t qpn);
 
   std::mutex reader_mutex_;  ///< taken before mutex_
@@ -116,6 +124,8 @@ class completion_queue : public ibv_cq_ex {
   std::uint64_t tail_ = 0;  ///< next to be read
   std::uint64_t read_ = 0;  ///< of the reader between begin and end
   std::atomic<std::uint64_t> queued_ = 0;
+  std::atomic<bool> known_all_ = false;  ///< the last poll left nothing behind
+  bool holds_solicited_ = false;  ///< one of the completions, or a failed one, would wake all
   std::atomic<bool> overflowed_ = false;
   log_limit<clock> overflows_;
   enum class arming : std::uint8_t { none, solicited, any } armed_ = arming::none;

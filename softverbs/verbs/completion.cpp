@@ -23,7 +23,9 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
     const engine::entry_scope entry;
     queue.owner.place->poll();
   }
-  return queue.is_empty() ? 0 : queue.pop(most, out);
+  if (!queue.is_empty()) return queue.pop(most, out);
+  queue.found_empty();
+  return 0;
 }
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {

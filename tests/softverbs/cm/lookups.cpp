@@ -100,10 +100,31 @@ void addresses(scene& where) {
   look_up(where, only, "no such service", own.c_str(), "no-such-service", nullptr);
 }
 
+/// Of hints alone: libfabric asks so.
+void addresses_in_hints(scene& where) {
+  auto& only = where.add("only");
+  auto source = where.own();
+  auto destination = where.nobodys(0);
+  rdma_addrinfo hints{};
+  look_up(where, only, "empty", nullptr, nullptr, &hints);
+  hints.ai_dst_addr = destination.native();
+  hints.ai_dst_len = destination.size();
+  look_up(where, only, "a destination", nullptr, nullptr, &hints);
+  hints.ai_src_addr = source.native();
+  hints.ai_src_len = source.size();
+  hints.ai_family = AF_INET;
+  hints.ai_port_space = RDMA_PS_UDP;
+  look_up(where, only, "both", nullptr, nullptr, &hints);
+  hints.ai_flags = RAI_PASSIVE;
+  look_up(where, only, "passive", nullptr, nullptr, &hints);
+  look_up(where, only, "passive, with a name", source.text().c_str(), nullptr, &hints);
+}
+
 constexpr scenario scenarios[] = {
     {"event_names", event_names},
     {"devices", devices},
     {"addresses", addresses},
+    {"addresses_in_hints", addresses_in_hints},
 };
 
 }  // namespace

@@ -82,6 +82,38 @@ TEST_F(completion_channels, what_was_there_before_arming_gives_none) {
   ibv_ack_cq_events(cq_, 1);
 }
 
+TEST_F(completion_channels, what_came_after_a_poll_found_nothing_gives_an_event_when_armed) {
+  EXPECT_TRUE(completions_in(cq_).empty());
+  write_once();
+  ASSERT_EQ(post_receive(pair_.a.qp.get(), 2, {}), 0);
+  ASSERT_EQ(send(3, {}).post(pair_.b.qp.get()), 0);
+  wait_for_success(pair_.a.recv_cq.get());
+
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  EXPECT_EQ(take(channel_), cq_);
+  ibv_ack_cq_events(cq_, 1);
+  EXPECT_EQ(completions_in(cq_).size(), 1U);
+
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  EXPECT_FALSE(is_readable(channel_->fd)) << "all have been read";
+}
+
+TEST_F(completion_channels, what_came_unsolicited_gives_none_when_armed_for_solicited_ones) {
+  auto* const channel = pair_.b.channel.get();
+  auto* const cq = pair_.b.recv_cq.get();
+  EXPECT_TRUE(completions_in(cq).empty());
+  send_once(0);
+  ASSERT_EQ(ibv_req_notify_cq(cq, 1), 0);
+  EXPECT_FALSE(is_readable(channel->fd));
+  send_once(IBV_SEND_SOLICITED);
+  EXPECT_EQ(take(channel), cq);
+  ibv_ack_cq_events(cq, 1);
+
+  ASSERT_EQ(ibv_req_notify_cq(cq, 1), 0);
+  EXPECT_EQ(take(channel), cq) << "it is still there";
+  ibv_ack_cq_events(cq, 1);
+}
+
 TEST_F(completion_channels, the_user_context_comes_with_the_event) {
   int mark = 0;
   const auto channel = own(ibv_create_comp_channel(pair_.context));
