@@ -567,6 +567,8 @@ bool queue_pair::is_from_peer(const inbound& packet) const {
 void queue_pair::receive(const inbound& packet) noexcept try {
   if (context.place->port_is_down()) return;
   const auto& header = packet.packet.header;
+  ++received_.packets;
+  received_.bytes += wire::packet_bytes(header, packet.packet.payload.size());
   const auto state = attributes.qp_state;
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE)
     return;
@@ -622,6 +624,7 @@ void queue_pair::receive(const inbound& packet) noexcept try {
 }
 
 void queue_pair::after_receiving(bool called_by_user) noexcept try {
+  context.place->traffic.add_received(std::exchange(received_, {}));
   const bool later = called_by_user && !in.has_answers() && in.has_acknowledgement() &&
                      context.place->acknowledge_later(*where);
   if (!later && in.pump()) deferred_work::add(where);

@@ -127,7 +127,8 @@ class queue_pair : public ibv_qp_ex {
     std::uint32_t qpn = 0;
     std::shared_ptr<route> way;
   };
-  bool tell_when_drained_ = false;  ///< SQD: by an event, once
+  traffic_counters::amount received_;  ///< and not counted yet
+  bool tell_when_drained_ = false;     ///< SQD: by an event, once
   std::array<recent_route, 8> recent_routes_;
   unsigned next_recent_ = 0;
 };

@@ -42,10 +42,17 @@ sender::sender(const route& to, packet_origin& from)
         return memory;
       }()) {}
 
+sender::~sender() {
+  flush();
+  if (added_.packets != 0) route_.place->traffic.add_sent(added_);
+}
+
 void sender::add(wire::headers header, std::span<const iovec> payload) {
   const auto payload_bytes = total(payload);
   header.pad_bytes = static_cast<std::uint8_t>(-payload_bytes & 3);
   bytes_ += payload_bytes;
+  ++added_.packets;
+  added_.bytes += wire::packet_bytes(header, payload_bytes);
   if (fault_plan::of_process().is_active(fault_site::packet)) {
     add_with_faults(header, payload);
   } else {
@@ -58,8 +65,7 @@ void sender::append(const wire::headers& header, std::span<const iovec> payload)
     route_.in_process->enqueue(header, payload, route_.flow.source, route_.flow.destination);
     return;
   }
-  const auto packet_bytes = wire::header_bytes(header.service, header.op) + total(payload) +
-                            header.pad_bytes + wire::icrc_bytes;
+  const auto packet_bytes = wire::packet_bytes(header, total(payload));
   const bool fits = packets_ == 0 ||
                     (settings::get().segmentation_offload && packet_bytes <= segment_bytes_ &&
                      packets_ < most_packets && train_bytes_ + packet_bytes <= most_train_bytes &&

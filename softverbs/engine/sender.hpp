@@ -13,6 +13,7 @@
 #include <engine/endpoint.hpp>
 #include <engine/fault_plan.hpp>
 #include <engine/packet_ring.hpp>
+#include <engine/traffic_counters.hpp>
 #include <net/address.hpp>
 #include <net/udp_socket.hpp>
 #include <sys/uio.h>
@@ -57,7 +58,7 @@ class sender {
   sender(const route& to, packet_origin& from);
   sender(const sender&) = delete;
   sender& operator=(const sender&) = delete;
-  ~sender() { flush(); }
+  ~sender();
 
   /// Pads the payload itself: header.pad_bytes is set here.
   void add(wire::headers header, std::span<const iovec> payload);
@@ -84,6 +85,7 @@ class sender {
   std::size_t segment_bytes_ = 0;
   std::size_t train_bytes_ = 0;
   std::size_t bytes_ = 0;
+  traffic_counters::amount added_;
   bool bell_due_ = false;
 };
 

@@ -137,7 +137,8 @@ std::shared_ptr<station> station::of(const net::netdev& device) {
 }
 
 station::station(net::netdev device)
-    : device_(std::move(device)),
+    : traffic(traffic_counters::of(device.index)),
+      device_(std::move(device)),
       slot_(device_.index),
       was_up_(device_.up),
       had_addresses_(own_addresses(device_)),

@@ -39,6 +39,7 @@
 #include <engine/packet_ring.hpp>
 #include <engine/ring_listener.hpp>
 #include <engine/slot_claim.hpp>
+#include <engine/traffic_counters.hpp>
 #include <engine/virtual_time.hpp>
 #include <net/change_watch.hpp>
 #include <net/netdev.hpp>
@@ -169,6 +170,8 @@ class station final : public std::enable_shared_from_this<station>, private time
   /// nobody would, send it now. Called with the receiving lock held.
   [[nodiscard]] bool acknowledge_later(endpoint& who);
 
+  /// Of this process, since it began.
+  traffic_counters& traffic;
   object_count queue_pairs;
   object_count completion_queues;
 

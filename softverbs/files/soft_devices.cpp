@@ -1,5 +1,6 @@
 #include <files/soft_devices.hpp>
 
+#include <engine/traffic_counters.hpp>
 #include <unistd.h>
 #include <verbs/port.hpp>
 #include <verbs/soft_verbs.hpp>
@@ -20,10 +21,32 @@ device brief(const verbs::present_device& one) {
   return told;
 }
 
+void add_counters(device& told, unsigned netdev_index) {
+  const auto& traffic = engine::traffic_counters::of(netdev_index);
+  const auto sent = traffic.sent();
+  const auto received = traffic.received();
+  constexpr unsigned word = 4;  // 16.1.3.5: data is counted in words
+  told.counters = {{"port_rcv_data", received.bytes / word},
+                   {"port_rcv_packets", received.packets},
+                   {"port_xmit_data", sent.bytes / word},
+                   {"port_xmit_packets", sent.packets}};
+  // What a link has and this one has not.
+  for (const auto* const none :
+       {"excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",
+        "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_errors",
+        "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors",
+        "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait", "symbol_error",
+        "VL15_dropped"}) {
+    told.counters.emplace_back(none, 0);
+  }
+  told.hw_counters = {{"rcvd_pkts", received.packets}, {"sent_pkts", sent.packets}};
+}
+
 device whole(const verbs::present_device& one) {
   auto told = brief(one);
   told.port = verbs::describe_port(one.netdev, one.netdev.up);
   for (const auto& row : net::gid_table(one.netdev)) told.gids.push_back(row.gid);
+  add_counters(told, one.netdev.index);
   const auto processors = ::sysconf(_SC_NPROCESSORS_CONF);
   told.processors = processors > 0 ? static_cast<unsigned>(processors) : 1;
   return told;

@@ -110,6 +110,10 @@ struct packet {
 
 /// Bytes from the BTH to the payload.
 [[nodiscard]] std::size_t header_bytes(transport service, operation op) noexcept;
+/// From the BTH to the ICRC.
+[[nodiscard]] inline std::size_t packet_bytes(const headers& header, std::size_t payload) noexcept {
+  return header_bytes(header.service, header.op) + payload + header.pad_bytes + icrc_bytes;
+}
 
 /// Decodes one UDP payload: BTH … pad, ICRC. Nothing if it is too short, its opcode is undefined,
 /// its transport header version is not 0, its pad is longer than what follows the headers, or an

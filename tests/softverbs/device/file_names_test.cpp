@@ -22,11 +22,17 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "connected_pair.hpp"
+#include "requests.hpp"
+#include "waiting.hpp"
+
 // Programs that were built with an older C library call these.
 extern "C" int __xstat(int version, const char* path, struct stat* out) noexcept;
 extern "C" int __lxstat(int version, const char* path, struct stat* out) noexcept;
 extern "C" int __fxstatat(int version, int at, const char* path, struct stat* out,
                           int flags) noexcept;
+
+namespace softverbs::device_tests {
 
 namespace {
 
@@ -328,6 +334,29 @@ TEST(file_names, are_seen_by_children) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(file_names, of_counters_count) {
+  const auto read = [](const std::string& name) {
+    std::uint64_t value = 0;
+    std::ifstream(soft0 + "/ports/1/" + name) >> value;
+    return value;
+  };
+  connected_pair pair;
+  const buffer here(pair.a.domain(), 4000);
+  const buffer there(pair.b.domain(), 4000);
+  const auto packets = read("counters/port_xmit_packets");
+  const auto words = read("counters/port_xmit_data");
+  const auto received_packets = read("hw_counters/rcvd_pkts");
+  const auto received_words = read("counters/port_rcv_data");
+  ASSERT_EQ(write(1, {here.sge()}, there.address(), there.rkey()).post(pair.a.qp.get()), 0);
+  wait_for_success(pair.a.send_cq.get());
+  // A WRITE, and its acknowledgement.
+  EXPECT_GE(read("counters/port_xmit_packets"), packets + 2);
+  EXPECT_GE(read("counters/port_xmit_data"), words + 1000);
+  EXPECT_GE(read("hw_counters/rcvd_pkts"), received_packets + 2);
+  EXPECT_GE(read("counters/port_rcv_data"), received_words + 1000);
+  EXPECT_EQ(read("counters/symbol_error"), 0U);
+}
+
 TEST(file_names, leave_no_descriptors_behind) {
   const auto count = [] {
     const directory open(::opendir("/proc/self/fd"));
@@ -344,3 +373,5 @@ TEST(file_names, leave_no_descriptors_behind) {
 }
 
 }  // namespace
+
+}  // namespace softverbs::device_tests
