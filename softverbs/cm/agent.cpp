@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <set>
 #include <system_error>
 
 #include <base/blocked_signals.hpp>
@@ -194,6 +195,16 @@ void agent::unwatch_neighbour(identifier& who) {
   bereaved_.erase(&who);
 }
 
+void agent::hear_last_words() {
+  if (bereaved_.empty()) return;
+  std::set<engine::station*> places;
+  for (const auto* const each : bereaved_) {
+    if (each->device() != nullptr) places.insert(each->device()->place);
+  }
+  for (auto* const each : places) each->receive_pending();
+  handle_inbox();
+}
+
 bool agent::tell_bereaved() {
   const bool any = !bereaved_.empty();
   while (!bereaved_.empty()) {
@@ -235,6 +246,7 @@ void agent::work() {
       for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
       handle_inbox();
       bereaved_.merge(neighbours_.look());
+      hear_last_words();
       tell_bereaved();
       // While the clock is stopped, whoever moves it runs the timers.
       next = clock::is_stopped() ? never : run_timers();

@@ -102,6 +102,8 @@ class agent final : private engine::time_source {
   void handle_descriptor(int fd);
   static void empty(const engine::mailbox& box);
   static void receive_letter(const engine::mailbox::letter& letter);
+  /// What a neighbour sent before it ended is received before its end is told: also its DREQ.
+  void hear_last_words();
   /// True if there was somebody.
   bool tell_bereaved();
   static void execute(const std::vector<last_will>& wills);

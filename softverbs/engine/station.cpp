@@ -736,6 +736,12 @@ bool station::settle() {
   return any;
 }
 
+void station::receive_pending() {
+  constexpr int most_rounds = 256;  // others may go on sending
+  for (int i = 0; i < most_rounds && settle(); ++i) {
+  }
+}
+
 void station::start_thread() {
   const std::lock_guard lock(thread_mutex_);
   if (thread_.joinable()) return;

@@ -164,6 +164,8 @@ class station final : public std::enable_shared_from_this<station>, private time
 
   /// Called by users who find their completion queue empty.
   void poll();
+  /// Receives what is there already, in this thread. No endpoint's lock may be held.
+  void receive_pending();
   /// Called by users who are about to sleep on a completion channel.
   void user_sleeps();
   /// The queue pair has an acknowledgement to send, after the user has had its completion. False:
