@@ -135,13 +135,15 @@ class Ucx(Side):
     size: int
     messages: int
     transports: str  # UCX_TLS
+    environment: Environment = ()
 
     def sample(self, logs: Path, timeout: float) -> Sample:
         _need("ucx_perftest", "ucx-utils")
         port = free_port()
         server = _ucx_command(self.test, self.size, self.messages, port)
         client = [*server, "127.0.0.1"]
-        return parse_ucx(run_pair(server, client, port, logs, _ucx_environment(self.transports), timeout))
+        environment = _ucx_environment(self.transports) | dict(self.environment)
+        return parse_ucx(run_pair(server, client, port, logs, environment, timeout))
 
 
 def _ucx_command(test: str, size: int, messages: int, port: int) -> list[str]:

@@ -7,6 +7,7 @@ Names are softverbs/<path>/<operation>/<size>/<peer>. The path is how the two si
     udp-icrc     the same, with the checksum that packets to other hosts have (SOFTVERBS_ICRC=always)
     one-thread   one thread with both queue pairs
     two-threads  one process, a thread for each queue pair
+    ucx          two processes of UCX on libsoftverbs: UCX is on both sides
     guest        two processes in the guest, beside the kernel's rxe
 
 Two processes are those of perftest with the library preloaded, within one process it is
@@ -29,6 +30,9 @@ LIBRARY = presets.directory(PRESET) / "lib" / "libsoftverbs.so"
 PRELOADED: Environment = (("LD_PRELOAD", str(LIBRARY)), ("SOFTVERBS_REAL", "0"))
 UDP: Environment = (*PRELOADED, ("SOFTVERBS_SHM", "0"))
 UDP_ICRC: Environment = (*UDP, ("SOFTVERBS_ICRC", "always"))
+# A device on the loopback alone: UCX would divide large messages among all that it sees.
+UCX_ON_SOFTVERBS: Environment = (*PRELOADED, ("SOFTVERBS_NETDEVS", "lo"))
+UCX_TRANSPORTS = "rc_verbs,ud_verbs"
 PATHS = {"processes": PRELOADED, "udp": UDP, "udp-icrc": UDP_ICRC}
 
 SIZES = {"8B": 8, "64KiB": 64 << 10, "1MiB": 1 << 20}
@@ -191,6 +195,13 @@ def _within_one_process() -> Iterator[Benchmark]:
         yield _row(name, "TCP sockets", ours, peer, _statistic(operation), NoGoal())
 
 
+def _ucx_on_softverbs() -> Iterator[Benchmark]:
+    for operation, size in _operations():
+        numbers = (UCX_TESTS[operation], SIZES[size], _messages(operation, size))
+        ours, peer = Ucx(*numbers, UCX_TRANSPORTS, UCX_ON_SOFTVERBS), Ucx(*numbers, "tcp")
+        yield _row(f"ucx/{operation}/{size}/ucx-tcp", "UCX tcp", ours, peer, _statistic(operation), NoGoal())
+
+
 def _beside_the_kernel() -> Iterator[Benchmark]:
     for operation, size in _operations():
         program = _perftest(operation, size, PRELOADED).program
@@ -203,4 +214,10 @@ def _beside_the_kernel() -> Iterator[Benchmark]:
             yield _row(name, "rxe", ours, peer, _statistic(operation), expected, GuestPair)
 
 
-ALL = (*_by_shared_memory(), *_by_sockets(), *_within_one_process(), *_beside_the_kernel())
+ALL = (
+    *_by_shared_memory(),
+    *_by_sockets(),
+    *_within_one_process(),
+    *_ucx_on_softverbs(),
+    *_beside_the_kernel(),
+)

@@ -20,7 +20,7 @@ int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, std:
                                                             : file_access::lookup{};
   if (!found.file && found.error == 0)
     return RDMAXX_REAL(ibv_read_sysfs_file)(folder, file, buffer, bytes);
-  if (found.error != 0 || found.file->what->kind != files::node_kind::attribute || bytes == 0) {
+  if (!found.file || found.file->what->kind != files::node_kind::attribute || bytes == 0) {
     errno = ENOENT;
     return -1;
   }

@@ -72,7 +72,7 @@ std::string rate_text(const ibv_port_attr& port) {
                                        {32, 250, "EDR"}}};
   const auto* const found = std::ranges::find(lanes, port.active_speed, &lane::code);
   const auto& each = found == lanes.end() ? lanes.front() : *found;
-  const unsigned width = port.active_width == 2 ? 4 : port.active_width == 4 ? 8 : 1;
+  const unsigned width = port.active_width == 2 ? 4 : 1;
   const auto tenths = each.tenths * width;
   const auto fraction = tenths % 10 == 0 ? std::string() : fmt::format(".{}", tenths % 10);
   return fmt::format("{}{} Gb/sec ({}X {})\n", tenths / 10, fraction, width, each.name);
@@ -237,7 +237,7 @@ tree::place tree::find(std::string_view path, bool follow) const {
       what = up == nodes_.end() ? nullptr : &up->second;
       continue;
     }
-    auto next = at + "/" + name;
+    auto next = fmt::format("{}/{}", at, name);
     const auto found = nodes_.find(next);
     if (found == nodes_.end()) {
       // In a directory that the kernel shares, or above them, the name is the kernel's.

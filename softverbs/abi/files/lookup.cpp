@@ -104,7 +104,7 @@ int open_file(const tree_file& file, int flags) {
     return fails<int>(kind == node_kind::directory ? EISDIR : EACCES);
 
   const auto name = fmt::format("{}{}", memory_file_prefix, file.path);
-  const unsigned close_on_exec = (flags & O_CLOEXEC) != 0 ? unsigned{MFD_CLOEXEC} : 0U;
+  const unsigned close_on_exec = (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0U;
   const int fd = ::memfd_create(name.c_str(), MFD_ALLOW_SEALING | close_on_exec);
   if (fd < 0) return -1;
   if (kind == node_kind::attribute) put_text(fd, file.what->text);
