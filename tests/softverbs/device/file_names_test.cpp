@@ -27,10 +27,12 @@
 #include "waiting.hpp"
 
 // Programs that were built with an older C library call these.
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
 extern "C" int __xstat(int version, const char* path, struct stat* out) noexcept;
 extern "C" int __lxstat(int version, const char* path, struct stat* out) noexcept;
 extern "C" int __fxstatat(int version, int at, const char* path, struct stat* out,
                           int flags) noexcept;
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 
 namespace softverbs::device_tests {
 
