@@ -5,48 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <rdma/rdma_cma.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cm_sides.hpp"
 #include "forked_peer.hpp"
-#include "waiting.hpp"
 
 namespace softverbs::device_tests {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The next event of that kind, acknowledged; ends the process if there is none.
-rdma_cm_id* next_event(rdma_event_channel* events, rdma_cm_event_type wanted) {
-  wait_until_readable(events->fd);
-  rdma_cm_event* event = nullptr;
-  if (rdma_get_cm_event(events, &event) != 0) throw std::runtime_error("no event");
-  auto* const id = event->id;
-  const auto what = event->event;
-  rdma_ack_cm_event(event);
-  if (what != wanted)
-    throw std::runtime_error(std::string("instead of it: ") + rdma_event_str(what));
-  return id;
-}
-
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_port = htons(port);
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return name;
-}
 
 /// From now on no descriptor can be had.
 rlimit forbid_descriptors() {
@@ -66,64 +41,27 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
-void accept_next(rdma_event_channel* events) {
-  auto* const asked = next_event(events, RDMA_CM_EVENT_CONNECT_REQUEST);
-  rdma_conn_param terms{};
-  terms.qp_num = 0x123456;
-  if (rdma_accept(asked, &terms) != 0) throw std::runtime_error("not accepted");
-  next_event(events, RDMA_CM_EVENT_ESTABLISHED);
-}
-
 /// In the child: accepts two connections, and has no descriptor for a while between them.
 void serve(const forked_peer::teller& parent) {
-  auto* const events = rdma_create_event_channel();
-  rdma_cm_id* listener = nullptr;
-  auto own = loopback(0);
-  if (events == nullptr || rdma_create_id(events, &listener, nullptr, RDMA_PS_TCP) != 0 ||
-      rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&own)) != 0 ||
-      rdma_listen(listener, 4) != 0)
-    throw std::runtime_error("not listening");
-  parent.tell(ntohs(rdma_get_src_port(listener)));
-  accept_next(events);
+  cm_listener listening;
+  parent.tell(listening.port());
+  listening.accept();
   const auto before = forbid_descriptors();
   parent.tell(true);
   const auto spent = processor_time();
   std::this_thread::sleep_for(500ms);
   parent.tell(processor_time() - spent);
   ::setrlimit(RLIMIT_NOFILE, &before);
-  accept_next(events);
+  listening.accept();
   for (;;) ::pause();
 }
 
-class client {
+class client : public cm_client {
  public:
-  explicit client(std::uint16_t port) {
-    auto peer = loopback(port);
-    rdma_conn_param terms{};
-    terms.qp_num = 0x123457;
-    if (rdma_create_id(events_, &id_, nullptr, RDMA_PS_TCP) != 0 ||
-        rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr*>(&peer), 1000) != 0)
-      throw std::runtime_error("no way");
-    next_event(events_, RDMA_CM_EVENT_ADDR_RESOLVED);
-    if (rdma_resolve_route(id_, 1000) != 0) throw std::runtime_error("no route");
-    next_event(events_, RDMA_CM_EVENT_ROUTE_RESOLVED);
-    if (rdma_connect(id_, &terms) != 0) throw std::runtime_error("not asked");
-    next_event(events_, RDMA_CM_EVENT_CONNECT_RESPONSE);
-    if (rdma_establish(id_) != 0) throw std::runtime_error("not established");
+  explicit client(std::uint16_t port) : cm_client(port) {
+    wait_for_answer();
+    establish();
   }
-  client(const client&) = delete;
-  client& operator=(const client&) = delete;
-  ~client() {
-    rdma_destroy_id(id_);
-    rdma_destroy_event_channel(events_);
-  }
-
-  /// Waits for the end of the other side.
-  void wait_for_end() { next_event(events_, RDMA_CM_EVENT_DISCONNECTED); }
-
- private:
-  rdma_event_channel* events_ = rdma_create_event_channel();
-  rdma_cm_id* id_ = nullptr;
 };
 
 /// Connections to the sockets by which processes of this host see whether others live.
