@@ -25,6 +25,7 @@ def run(
     *,
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
     on_line: Callable[[str], None] | None = None,
     on_start: Callable[[Callable[[], None]], None] | None = None,
 ) -> int:
@@ -37,7 +38,7 @@ def run(
     log.parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [str(word) for word in command],
-        cwd=ROOT,
+        cwd=folder,
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

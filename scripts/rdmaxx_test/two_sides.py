@@ -153,5 +153,6 @@ class _Side:
             self._log,
             timeout=self._timeout,
             environment=self._environment,
+            folder=self._log.parent,  # some leave files behind when they crash
             on_start=remember,
         )

@@ -1,5 +1,6 @@
 #include <abi/files/working_directory.hpp>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -43,9 +44,17 @@ void set(std::string path) {
 
 namespace {
 
+void enter_nearest_real(std::string path) {
+  while (c_library::chdir::call(path.c_str()) != 0 && path != "/") {
+    const auto parent = path.rfind('/');
+    path.resize(std::max<std::size_t>(parent, 1));
+  }
+}
+
 int enter(const tree_file& file) {
   if (file.what->kind != softverbs::files::node_kind::directory) return fails<int>(ENOTDIR);
   working_directory::set(file.path);
+  enter_nearest_real(file.path);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // A working directory that is one of the tree's: shells change into /sys/class/infiniband and look
-// around. The kernel's working directory stays where it was meanwhile, and a program that is
-// started from there begins in that.
+// around. The kernel's working directory is the nearest one above that really exists, and a program
+// that is started from there begins in that, not among files that it was not meant to see.
 //
 // One for the process, as the kernel's. Any thread may call any function.
 #pragma once
