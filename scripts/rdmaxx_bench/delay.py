@@ -3,7 +3,9 @@
 softverbs/delay/write_bandwidth/<delay>   WRITEs of 64 KiB, enough of them in flight, with acknowledgements that a fault plan
                                           delays: beside what a window of 16 MiB, or the same without delay, allows
 softverbs/delay/sent_again/<delay>        the packets that were sent twice meanwhile, although none was lost
-softverbs/delay/lossy_wire/rxe            the same WRITEs over a cable with 20 ms and 1 % loss, in the guest, beside rxe
+softverbs/delay/wire/<delay>              the same over a cable of the guest that netem makes long
+softverbs/delay/wire_sent_again/<delay>   the packets that were sent twice there
+softverbs/delay/lossy_wire/rxe            the same over a cable of the guest with 20 ms and 1 % loss, beside rxe
 """
 
 import re
@@ -24,6 +26,8 @@ IN_FLIGHT = 512  # messages: twice the largest window
 LARGEST_WINDOW = 16 << 20
 DELAYS = (0, 1, 5, 20, 100)  # milliseconds
 MESSAGES = 16384  # 64 windows: the first few, while the window grows, hardly count
+WIRE_MESSAGES = 2000  # 128 MiB
+LOSSY_MESSAGES = 400
 TIMEOUT = 40  # seconds of one sample: at 100 ms it takes 7
 PROBES = 4  # single packets that a busy machine may send again, because an answer was late
 
@@ -103,17 +107,55 @@ def _over_delays() -> tuple[Benchmark, ...]:
     return tuple(rows)
 
 
-def _lossy_wire(side: str) -> JsonProgram:
-    return JsonProgram(("/usr/bin/env", "PYTHONPATH=scripts", "python3", "-m", "rdmaxx_bench.lossy_wire", side))
+def _wire(side: str, delay: float, loss: float, messages: int) -> JsonProgram:
+    module = ("/usr/bin/env", "PYTHONPATH=scripts", "python3", "-m", "rdmaxx_bench.long_wire")
+    return JsonProgram((*module, side, str(delay), str(loss), str(messages)))
+
+
+@dataclass(frozen=True)
+class WireLimit(Side):
+    """What a long cable allows: the largest window in each round trip, or what is possible over a short one."""
+
+    delay: int
+
+    def sample(self, logs: Path, timeout: float) -> Sample:
+        at_once = _wire("soft", 0, 0, WIRE_MESSAGES).sample(logs, timeout)["bandwidth"]
+        return {"bandwidth": min(at_once, LARGEST_WINDOW / (self.delay / 1000) / 1e9), "again": 0.0}
+
+
+def _over_wires() -> tuple[Benchmark, ...]:
+    rows = []
+    for delay in filter(None, DELAYS):
+        ours, peer = _wire("soft", delay, 0, WIRE_MESSAGES), WireLimit(delay)
+        rows.append(
+            Benchmark(
+                name=f"softverbs/delay/wire/{delay}ms",
+                peer="the path's limit",
+                unit="GB/s",
+                goal=RatioAtLeast(0.8),
+                runner=WirePair(ours, peer, "bandwidth"),
+            )
+        )
+        rows.append(
+            Benchmark(
+                name=f"softverbs/delay/wire_sent_again/{delay}ms",
+                peer="no loss",
+                unit="packets",
+                goal=AtMostMore(PROBES),
+                runner=WirePair(ours, peer, "again"),
+            )
+        )
+    return tuple(rows)
 
 
 ALL = (
     *_over_delays(),
+    *_over_wires(),
     Benchmark(
         name="softverbs/delay/lossy_wire/rxe",
         peer="rxe",
         unit="GB/s",
         goal=RatioAtLeast(1),
-        runner=WirePair(_lossy_wire("soft"), _lossy_wire("rxe"), "bandwidth"),
+        runner=WirePair(_wire("soft", 20, 1, LOSSY_MESSAGES), _wire("rxe", 20, 1, LOSSY_MESSAGES), "bandwidth"),
     ),
 )

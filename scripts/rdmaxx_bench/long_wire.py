@@ -1,34 +1,47 @@
-"""One sample of WRITEs over a cable with delay and loss, in the guest: python3 -m rdmaxx_bench.lossy_wire soft|rxe
+"""One sample of WRITEs over a long cable, in the guest.
+
+    python3 -m rdmaxx_bench.long_wire soft|rxe <round trip in milliseconds> <loss in percent> <messages>
 
 softverbs needs a namespace for each side, or it would find that both are on one host; rxe works in the first
 namespace alone, where rules of routing send its packets through the cable. Both cables are the same: a veth pair of MTU
-1500 with 10 ms and 1 % loss in each direction.
+1500 with netem's delay and loss in each direction.
 """
 
 import json
+import re
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 from rdmaxx_bench.runners import PRESET
 from rdmaxx_bench.sides import free_port, parse_perftest
 from rdmaxx_project import presets
 
-DELAY = "10ms"
-LOSS = "1%"
 SIZE = 64 << 10
-MESSAGES = 400
-IN_FLIGHT = 128
+IN_FLIGHT = 512
 LIMIT = 60  # seconds
 SIDES = {"a": "10.90.0.1", "b": "10.90.0.2"}
+
+
+@dataclass(frozen=True)
+class Path:
+    round_trip: float  # milliseconds
+    loss: float  # percent
+
+    @property
+    def netem(self) -> list[str]:
+        loss = ["loss", f"{self.loss}%"] if self.loss else []
+        return ["netem", "limit", "100000", *loss, "delay", f"{self.round_trip / 2}ms"]
 
 
 def _do(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _impair(device: str, *where: str) -> None:
-    _do("tc", *where, "qdisc", "replace", "dev", device, "root", "netem", "limit", "100000", "loss", LOSS, "delay", DELAY)
+def _impair(path: Path, device: str, *where: str) -> None:
+    subprocess.run(["tc", *where, "qdisc", "del", "dev", device, "root"], check=False, capture_output=True)
+    _do("tc", *where, "qdisc", "add", "dev", device, "root", *path.netem)
 
 
 def _join_namespaces() -> None:
@@ -42,36 +55,33 @@ def _join_namespaces() -> None:
         _do("ip", "-n", name, "addr", "add", f"{address}/24", "dev", name)
         _do("ip", "-n", name, "link", "set", "lo", "up")
         _do("ip", "-n", name, "link", "set", name, "up")
-        _impair(name, "-n", name)
 
 
-def _impair_rxe_devices() -> None:
-    for end in ("wire0", "wire1"):
-        _impair(end)
-
-
-def _perftest(device: str, port: int, *rest: str) -> list[str]:
-    options = f"-F -d {device} -x 1 -s {SIZE} -n {MESSAGES} -t {IN_FLIGHT} -Q 1 -p {port}".split()
+def _perftest(device: str, port: int, messages: int, *rest: str) -> list[str]:
+    options = f"-F -d {device} -x 1 -s {SIZE} -n {messages} -t {IN_FLIGHT} -Q 1 -p {port}".split()
     return ["timeout", str(LIMIT), "ib_write_bw", *options, *rest]
 
 
-def _sides(kind: str, port: int) -> tuple[list[str], list[str]]:
+def _sides(kind: str, path: Path, port: int, messages: int) -> tuple[list[str], list[str]]:
     if kind == "rxe":
-        _impair_rxe_devices()
-        return _perftest("r0", port), _perftest("r1", port, "127.0.0.1")
+        for end in ("wire0", "wire1"):
+            _impair(path, end)
+        return _perftest("r0", port, messages), _perftest("r1", port, messages, "127.0.0.1")
     _join_namespaces()
+    for side in SIDES:
+        _impair(path, f"lossy-{side}", "-n", f"lossy-{side}")
     library = presets.directory(PRESET) / "lib" / "libsoftverbs.so"
-    soft = ["env", f"LD_PRELOAD={library}", "SOFTVERBS_REAL=0"]
+    soft = ["env", f"LD_PRELOAD={library}", "SOFTVERBS_REAL=0", "SOFTVERBS_LOG=info"]
     within = {side: ["ip", "netns", "exec", f"lossy-{side}", *soft] for side in SIDES}
     return (
-        within["a"] + _perftest("soft_lossy-a", port),
-        within["b"] + _perftest("soft_lossy-b", port, SIDES["a"]),
+        within["a"] + _perftest("soft_lossy-a", port, messages),
+        within["b"] + _perftest("soft_lossy-b", port, messages, SIDES["a"]),
     )
 
 
-def main(kind: str) -> int:
+def main(kind: str, round_trip: str, loss: str, messages: str) -> int:
     port = free_port()
-    server_command, client_command = _sides(kind, port)
+    server_command, client_command = _sides(kind, Path(float(round_trip), float(loss)), port, int(messages))
     with subprocess.Popen(server_command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         for _ in range(20):  # until it listens, in whatever namespace: the client says when it could not connect
             time.sleep(0.5)
@@ -82,9 +92,11 @@ def main(kind: str) -> int:
     if client.returncode != 0:
         print(client.stdout, client.stderr)
         return client.returncode
-    print(json.dumps(parse_perftest(client.stdout, SIZE)))
+    # Only softverbs tells what it has sent again.
+    again = sum(map(int, re.findall(r"packets of requests sent, (\d+) of them again", client.stderr)))
+    print(json.dumps(parse_perftest(client.stdout, SIZE) | {"again": again}))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
