@@ -14,6 +14,7 @@
 #include "cm/cm_id_block.hpp"
 #include "cm/device_context.hpp"
 #include "cm/event_channel_block.hpp"
+#include "cm/loopback.hpp"
 #include "cm/no_port.hpp"
 #include "verbs/qp_block.hpp"
 #include "verbs/qp_creation.hpp"
@@ -32,9 +33,11 @@ int milliseconds_of(std::chrono::milliseconds timeout) noexcept {
       timeout.count(), 0, std::numeric_limits<int>::max()));
 }
 
-/// rdma_cm says EADDRNOTAVAIL where a wildcard and an address want the same port, in either order.
+/// rdma_cm says EADDRNOTAVAIL where a wildcard, or a loopback address, and another one want the
+/// same port, in either order.
 bool is_taken_port(int errno_value, const socket_address& address) noexcept {
-  return errno_value == EADDRINUSE || (errno_value == EADDRNOTAVAIL && address.is_any());
+  return errno_value == EADDRINUSE ||
+         (errno_value == EADDRNOTAVAIL && (address.is_any() || detail::is_loopback(address)));
 }
 
 std::string address_hint(int errno_value, const socket_address& address) {

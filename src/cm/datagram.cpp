@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "cm/awaited_event.hpp"
+#include "cm/loopback.hpp"
+#include "cm/time_until.hpp"
 
 namespace rdmaxx::inline v0::cm {
 
@@ -29,6 +31,14 @@ result<void> check_datagram(const cm_id& id, std::string_view operation) {
   return {};
 }
 
+/// Of a loopback address, which has none as long as it leads nowhere.
+result<void> find_device(const cm_id& id) {
+  const auto end = deadline_after(default_timeout);
+  RDMAXX_TRY(id.resolve_addr(id.local_address(), detail::time_until(end)));
+  RDMAXX_TRY(detail::awaited_event(id, cm_event_type::addr_resolved, end));
+  return {};
+}
+
 }  // namespace
 
 result<cm_id> open_datagram(const socket_address& local, const cm_qp_config& config,
@@ -37,6 +47,7 @@ result<cm_id> open_datagram(const socket_address& local, const cm_qp_config& con
   RDMAXX_TRY(auto id, channel.create_id(port_space::udp));
   RDMAXX_TRY(id.set(options));
   RDMAXX_TRY(id.bind(local));
+  if (detail::is_loopback(local)) RDMAXX_TRY(find_device(id));
   RDMAXX_TRY(id.create_qp(config));
   return id;
 }

@@ -18,6 +18,13 @@ socket_address own_address(std::uint16_t port) {
   return socket_address(address).with_port(port);
 }
 
+bool own_address_is_loopback() { return own_address().host().starts_with("127."); }
+
+std::errc error_of_taken_port() {
+  // A loopback address counts as one that stands for all.
+  return own_address_is_loopback() ? std::errc::address_not_available : std::errc::address_in_use;
+}
+
 socket_address own_ipv6_address(std::uint16_t port) {
   const auto& netdev = device_under_test::get().netdev();
   if (!netdev || !netdev->ipv6) return {};

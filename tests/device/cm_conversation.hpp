@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,6 +22,10 @@ namespace rdmaxx::device_tests {
 
 /// The device's own address; throws if its interface has none.
 [[nodiscard]] socket_address own_address(std::uint16_t port = 0);
+/// Whether that is a loopback address: rdma_cm then takes no device at bind().
+[[nodiscard]] bool own_address_is_loopback();
+/// What rdma_cm says of a second one that wants a port of own_address().
+[[nodiscard]] std::errc error_of_taken_port();
 /// A global IPv6 address of the device, or an empty one.
 [[nodiscard]] socket_address own_ipv6_address(std::uint16_t port = 0);
 

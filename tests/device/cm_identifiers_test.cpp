@@ -125,12 +125,15 @@ TEST_F(cm_identifiers, a_port_is_found_when_none_is_asked_for) {
 
   EXPECT_NE(id.local_address().port(), 0);
   EXPECT_EQ(id.local_address().host(), own_address().host());
-  EXPECT_EQ(id.context().value().device_name(), device_under_test::get().name());
+  if (own_address_is_loopback()) {
+    EXPECT_FALSE(id.context().has_value()) << "it leads nowhere as yet";
+  } else {
+    EXPECT_EQ(id.context().value().device_name(), device_under_test::get().name());
+  }
 }
 
 TEST_F(cm_identifiers, a_second_queue_pair_is_refused) {
-  const auto id = event_channel::create().value().create_id().value();
-  id.bind(own_address()).value();
+  const auto id = resolved_id(event_channel::create().value(), own_address(1));
   id.create_qp().value();
 
   EXPECT_FALSE(id.create_qp().has_value());
@@ -138,8 +141,7 @@ TEST_F(cm_identifiers, a_second_queue_pair_is_refused) {
 }
 
 TEST_F(cm_identifiers, an_impossible_queue_pair_is_explained) {
-  const auto id = event_channel::create().value().create_id().value();
-  id.bind(own_address()).value();
+  const auto id = resolved_id(event_channel::create().value(), own_address(1));
 
   const auto refused = id.create_qp({.capabilities = {.max_send_sge = 100'000}});
 

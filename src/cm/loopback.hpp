@@ -1,0 +1,13 @@
+#pragma once
+
+// Loopback addresses, which rdma_cm treats in its own way: one that is bound has no device until it
+// leads somewhere, and stands for every address when ports are compared.
+
+#include <rdmaxx/cm/socket_address.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+/// 127.0.0.0/8 or ::1.
+[[nodiscard]] bool is_loopback(const socket_address& address) noexcept;
+
+}  // namespace rdmaxx::inline v0::detail
