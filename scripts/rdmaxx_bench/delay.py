@@ -80,30 +80,22 @@ class DelayPair(SidePair):
         return measure_in_rounds(sides, cls.rounds, folder_for("delay-"), TIMEOUT, BUDGET * cls.rounds)
 
 
+def _bandwidth(name: str, runner: SidePair) -> Benchmark:
+    return Benchmark(name=name, peer="the path's limit", unit="GB/s", goal=RatioAtLeast(0.8), runner=runner)
+
+
+def _sent_again(name: str, runner: SidePair) -> Benchmark:
+    return Benchmark(name=name, peer="no loss", unit="packets", goal=AtMostMore(PROBES), runner=runner)
+
+
 def _over_delays() -> tuple[Benchmark, ...]:
     rows = []
     for delay in DELAYS:
         ours, peer = DelayedWrites(delay), PathLimit(delay)
         # Where nothing is delayed, ours and the limit are the same thing.
         if delay:
-            rows.append(
-                Benchmark(
-                    name=f"softverbs/delay/write_bandwidth/{delay}ms",
-                    peer="the path's limit",
-                    unit="GB/s",
-                    goal=RatioAtLeast(0.8),
-                    runner=DelayPair(ours, peer, "bandwidth"),
-                )
-            )
-        rows.append(
-            Benchmark(
-                name=f"softverbs/delay/sent_again/{delay}ms",
-                peer="no loss",
-                unit="packets",
-                goal=AtMostMore(PROBES),
-                runner=DelayPair(ours, peer, "again"),
-            )
-        )
+            rows.append(_bandwidth(f"softverbs/delay/write_bandwidth/{delay}ms", DelayPair(ours, peer, "bandwidth")))
+        rows.append(_sent_again(f"softverbs/delay/sent_again/{delay}ms", DelayPair(ours, peer, "again")))
     return tuple(rows)
 
 
@@ -127,24 +119,8 @@ def _over_wires() -> tuple[Benchmark, ...]:
     rows = []
     for delay in filter(None, DELAYS):
         ours, peer = _wire("soft", delay, 0, WIRE_MESSAGES), WireLimit(delay)
-        rows.append(
-            Benchmark(
-                name=f"softverbs/delay/wire/{delay}ms",
-                peer="the path's limit",
-                unit="GB/s",
-                goal=RatioAtLeast(0.8),
-                runner=WirePair(ours, peer, "bandwidth"),
-            )
-        )
-        rows.append(
-            Benchmark(
-                name=f"softverbs/delay/wire_sent_again/{delay}ms",
-                peer="no loss",
-                unit="packets",
-                goal=AtMostMore(PROBES),
-                runner=WirePair(ours, peer, "again"),
-            )
-        )
+        rows.append(_bandwidth(f"softverbs/delay/wire/{delay}ms", WirePair(ours, peer, "bandwidth")))
+        rows.append(_sent_again(f"softverbs/delay/wire_sent_again/{delay}ms", WirePair(ours, peer, "again")))
     return tuple(rows)
 
 
