@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -126,7 +127,12 @@ class watchdog : public ::testing::EmptyTestEventListener {
     sigset_t before{};
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::jthread([this](const std::stop_token& end) { watch(end); });
+    thread_ = std::jthread([this](const std::stop_token& end) {
+      started_.count_down();
+      watch(end);
+    });
+    // A thread that starts holds locks of a sanitizer; a test that forks must not copy them.
+    started_.wait();
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
@@ -153,6 +159,7 @@ class watchdog : public ::testing::EmptyTestEventListener {
   const std::chrono::seconds limit_ = limit();
   std::mutex mutex_;
   std::condition_variable_any changed_;
+  std::latch started_{1};
   std::string running_;
   steady_clock::time_point deadline_;
   std::jthread thread_;
