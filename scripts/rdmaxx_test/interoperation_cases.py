@@ -8,9 +8,11 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from rdmaxx_project.repository import BUILD
 from rdmaxx_test.two_sides import GROUP, UDADDY_PORT
 
-EXAMPLES = "build/dev/examples"
+FOLDER = BUILD / "checks" / "interoperation"  # the check copies here what the cases run
+ECHO_SERVER, ECHO_CLIENT = PROGRAMS = ("04_echo_server", "05_echo_client")
 FIRST_PORT = 20000
 NOBODYS_PORT = 19999
 # Reasons for a REJ (12.6.7.2).
@@ -118,7 +120,7 @@ def _refused_by_consumer(*, ipv6: bool = False) -> Program:
     place = "[{address}]:{port}" if ipv6 else "{address}:{port}"
     return Program(
         f"rping refused by its server{' over IPv6' if ipv6 else ''}",
-        f"{EXAMPLES}/04_echo_server {place}",
+        f"{FOLDER}/{ECHO_SERVER} {place}",
         "rping -c -a {address} -p {port} -C 1",
         Meeting.REFUSED,
         ipv6=ipv6,
@@ -150,8 +152,8 @@ def _stream(*, ipv6: bool = False) -> Program:
     place = "[{address}]:{port}" if ipv6 else "{address}:{port}"
     return Program(
         f"a stream of 2 × {STREAMED} bytes{' over IPv6' if ipv6 else ''}",
-        f"{EXAMPLES}/04_echo_server {place} 1",
-        f"{EXAMPLES}/05_echo_client {place} {'x' * STREAMED}",
+        f"{FOLDER}/{ECHO_SERVER} {place} 1",
+        f"{FOLDER}/{ECHO_CLIENT} {place} {'x' * STREAMED}",
         Meeting.LISTENER,
         ipv6=ipv6,
     )

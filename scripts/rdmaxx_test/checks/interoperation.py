@@ -9,12 +9,10 @@ import sys
 from collections.abc import Iterable
 
 from rdmaxx_project import guest, presets, processes, progress
-from rdmaxx_project.repository import BUILD
 from rdmaxx_test.checks import Finding, Wanted
-from rdmaxx_test.interoperation_cases import ALL, JUMBO
+from rdmaxx_test.interoperation_cases import ALL, FOLDER, JUMBO, PROGRAMS
 
 PRESET = "dev"
-FOLDER = BUILD / "checks" / "interoperation"
 LOGS = FOLDER / "logs"  # the only part that the guest writes to; what it does not write to, it caches
 TIMEOUT = 1500  # seconds; an idle machine needs a tenth of it
 
@@ -31,13 +29,15 @@ def _run(names: list[str]) -> Iterable[Finding]:
     if not names:
         return
     try:
-        presets.build(PRESET, "softverbs", "examples")
+        presets.build(PRESET, "softverbs", *PROGRAMS)
     except presets.BuildFailure as failure:
         yield Finding("build", failure.output)
         return
     LOGS.mkdir(parents=True, exist_ok=True)
-    # A copy, because somebody may build while the guest runs, and would take it away from below.
+    # Copies, because somebody may build while the guest runs, and would take them away from below.
     library = shutil.copy(presets.directory(PRESET) / "lib/libsoftverbs.so", FOLDER)
+    for name in PROGRAMS:
+        shutil.copy(presets.directory(PRESET) / "examples" / name, FOLDER)
     program = ["env", "PYTHONPATH=scripts", sys.executable, "-m", "rdmaxx_test.interoperation_guest"]
     problems: dict[str, str] = {}
 
