@@ -1,7 +1,7 @@
 #pragma once
 
 // keep_alive: when a stream asks its peer's device for a sign of life, and when it gives up. No
-// I/O: the conversation posts what is asked for and tells what has completed.
+// I/O: the driver posts what is asked for and tells what has completed.
 //
 // Anything that completes is a sign of life. While nothing is under way, the device is asked when
 // the period is over; what is under way needs no question. What stays under way for `timeout`

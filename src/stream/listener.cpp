@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "stream/conversation_handle.hpp"
 #include "stream/reception.hpp"
+#include "stream/stream_connection.hpp"
 
 namespace rdmaxx::inline v0 {
 
@@ -43,7 +43,7 @@ result<stream> listener::accept(std::optional<std::chrono::milliseconds> timeout
 result<std::optional<stream>> listener::try_accept() const {
   RDMAXX_TRY(auto next, peers_->try_next());
   if (next == nullptr) return std::nullopt;
-  return stream(std::make_shared<detail::conversation_handle>(std::move(next)));
+  return stream(std::move(next));
 }
 
 socket_address listener::local_addr() const noexcept { return peers_->local_address(); }

@@ -56,13 +56,13 @@ result<reception::half_open> reception::received(cm::connection_request request)
     (void)std::move(request).reject(own.to_bytes());
     return terms.error();
   }
-  auto equipment = stream_equipment::for_id(request.id(), options_);
-  if (!equipment) return cause_of(equipment.error(), request.id());
+  auto resources = stream_resources::for_id(request.id(), options_);
+  if (!resources) return cause_of(resources.error(), request.id());
   const auto answered = answer(own, *terms).to_bytes();
   if (const auto accepted = request.id().accept({.private_data = answered}); !accepted)
     return cause_of(accepted.error(), request.id());
   return half_open{.id = std::move(request).release(),
-                   .equipment = *std::move(equipment),
+                   .resources = *std::move(resources),
                    .terms = *terms,
                    .deadline = deadline_after(options_.connect_timeout)};
 }
@@ -111,7 +111,7 @@ void reception::watch() {
   ::timerfd_settime(timer_, 0, &when, nullptr);
 }
 
-result<std::shared_ptr<conversation>> reception::try_next() {
+result<std::shared_ptr<stream_connection>> reception::try_next() {
   std::optional<half_open> gone;  // outlives the lock: the end of an identifier may take long
   const std::lock_guard lock(mutex_);
   for (std::size_t next = 0;;) {
@@ -127,8 +127,8 @@ result<std::shared_ptr<conversation>> reception::try_next() {
       if (!established) continue;
       auto& one = gone.emplace(taken(peer));
       watch();
-      return conversation::create(cm::connection(std::move(one.id), *established),
-                                  std::move(one.equipment), one.terms, options_);
+      return stream_connection::create(cm::connection(std::move(one.id), *established),
+                                       std::move(one.resources), one.terms, options_);
     }
     if (peers_.size() >= most_half_open_) break;
     RDMAXX_TRY(auto request, waiting_.try_get_request());

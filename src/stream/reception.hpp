@@ -1,6 +1,6 @@
 #pragma once
 
-// reception: the peers of a listener on their way from a request to a conversation.
+// reception: the peers of a listener on their way from a request to a stream_connection.
 //
 // A request is answered as soon as it is seen, and then waits here, half open, until the peer is
 // up, has failed, or its time is over. There is room for a few; when it is full, requests are left
@@ -23,8 +23,8 @@
 #include <rdmaxx/stream/greeting.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 
-#include "stream/conversation.hpp"
 #include "stream/joint_descriptor.hpp"
+#include "stream/stream_connection.hpp"
 
 namespace rdmaxx::inline v0::detail {
 
@@ -40,7 +40,7 @@ class reception {
   ~reception();
 
   /// Whoever is up, or null; the error is that of one peer, unless its category says otherwise.
-  [[nodiscard]] result<std::shared_ptr<conversation>> try_next();
+  [[nodiscard]] result<std::shared_ptr<stream_connection>> try_next();
   /// Until try_next() may have something to do, or the time is over.
   [[nodiscard]] result<void> wait(time_point deadline);
 
@@ -50,7 +50,7 @@ class reception {
  private:
   struct half_open {
     cm_id id;
-    stream_equipment equipment;
+    stream_resources resources;
     stream_protocol::agreement terms;
     time_point deadline;
   };

@@ -15,17 +15,17 @@
 #include "cm/first_success.hpp"
 #include "cm/no_port.hpp"
 #include "cm/time_until.hpp"
-#include "stream/conversation_handle.hpp"
 #include "stream/own_greeting.hpp"
+#include "stream/stream_connection.hpp"
 
 namespace rdmaxx::inline v0 {
 
 namespace {
 
-using detail::conversation;
+using detail::stream_connection;
 using stream_protocol::greeting;
 
-using time_point = conversation::time_point;
+using time_point = stream_connection::time_point;
 
 time_point deadline_of(std::optional<std::chrono::milliseconds> timeout) {
   return timeout ? deadline_after(*timeout) : time_point::max();
@@ -60,17 +60,18 @@ void drop_front(std::vector<std::span<Byte>>& pieces, std::size_t bytes) {
 }
 
 /// What a stream or a half refers to; one that was moved from refers to nothing.
-detail::conversation& live(const std::shared_ptr<detail::conversation_handle>& shared,
-                           const detail::call_site& call = detail::call_site::current()) noexcept {
+detail::stream_connection& live(
+    const std::shared_ptr<detail::stream_connection>& shared,
+    const detail::call_site& call = detail::call_site::current()) noexcept {
   detail::expect(shared != nullptr, detail::empty_handle, detail::use_the_other, call);
-  return **shared;
+  return *shared;
 }
 
 /// "stream 10.0.0.1:33000 → 10.0.0.7:7471, queue pair 0x11 rts"
 std::string text_of(std::string_view kind,
-                    const std::shared_ptr<detail::conversation_handle>& shared) {
+                    const std::shared_ptr<detail::stream_connection>& shared) {
   if (shared == nullptr) return fmt::format("{} (empty)", kind);
-  const auto& connected = (*shared)->connection();
+  const auto& connected = shared->connection();
   auto text = fmt::format("{} {} → {}", kind, describe(connected.local_address()),
                           describe(connected.peer_address()));
   if (const auto& qp = connected.qp()) {
@@ -105,7 +106,7 @@ std::string_view describe(direction which) noexcept {
 
 // --- reading -----------------------------------------------------------------------------------
 
-stream_reader::stream_reader(std::shared_ptr<detail::conversation_handle> shared) noexcept
+stream_reader::stream_reader(std::shared_ptr<detail::stream_connection> shared) noexcept
     : shared_(std::move(shared)), read_timeout_(live(shared_).options().read_timeout) {}
 
 result<std::size_t> stream_reader::read(std::span<const std::span<std::byte>> into) {
@@ -145,7 +146,7 @@ void stream_reader::consume(std::size_t bytes) { live(shared_).consume(bytes); }
 
 // --- writing -----------------------------------------------------------------------------------
 
-stream_writer::stream_writer(std::shared_ptr<detail::conversation_handle> shared) noexcept
+stream_writer::stream_writer(std::shared_ptr<detail::stream_connection> shared) noexcept
     : shared_(std::move(shared)), write_timeout_(live(shared_).options().write_timeout) {}
 
 result<std::size_t> stream_writer::write(std::span<const std::span<const std::byte>> from) {
@@ -182,7 +183,7 @@ result<void> stream_writer::flush() { return live(shared_).flush(deadline_of(wri
 
 // --- the whole ---------------------------------------------------------------------------------
 
-detail::conversation& stream::shared(const detail::call_site& call) const noexcept {
+detail::stream_connection& stream::shared(const detail::call_site& call) const noexcept {
   return live(stream_reader::shared_, call);
 }
 
@@ -203,8 +204,8 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   RDMAXX_TRY(auto id, cm::resolve(peer, {.source = options.source,
                                          .id = options.id,
                                          .timeout = options.connect_timeout}));
-  auto equipment = detail::stream_equipment::for_id(id, options);
-  if (!equipment) return here(equipment.error());
+  auto resources = detail::stream_resources::for_id(id, options);
+  if (!resources) return here(resources.error());
   const auto own = detail::own_greeting(options);
   const auto hello = own.to_bytes();
   auto connected =
@@ -214,9 +215,9 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   if (!theirs) return here(theirs.error());
   const auto terms = negotiate(own, *theirs);
   if (!terms) return here(terms.error());
-  RDMAXX_TRY(auto made,
-             conversation::create(*std::move(connected), *std::move(equipment), *terms, options));
-  return stream(std::make_shared<detail::conversation_handle>(std::move(made)));
+  RDMAXX_TRY(auto made, stream_connection::create(*std::move(connected), *std::move(resources),
+                                                  *terms, options));
+  return stream(std::move(made));
 }
 
 void stream::shutdown(direction which) {

@@ -47,8 +47,7 @@
 namespace rdmaxx::inline v0 {
 
 namespace detail {
-class conversation;
-class conversation_handle;
+class stream_connection;
 }  // namespace detail
 
 enum class direction : std::uint8_t { read, write, both };
@@ -94,12 +93,12 @@ class stream_reader {
   }
 
  protected:
-  explicit stream_reader(std::shared_ptr<detail::conversation_handle> shared) noexcept;
+  explicit stream_reader(std::shared_ptr<detail::stream_connection> shared) noexcept;
   stream_reader(stream_reader&&) noexcept = default;
   stream_reader& operator=(stream_reader&&) noexcept = default;
   ~stream_reader() = default;
 
-  std::shared_ptr<detail::conversation_handle> shared_;
+  std::shared_ptr<detail::stream_connection> shared_;
 
  private:
   std::optional<std::chrono::milliseconds> read_timeout_;
@@ -139,12 +138,12 @@ class stream_writer {
   }
 
  protected:
-  explicit stream_writer(std::shared_ptr<detail::conversation_handle> shared) noexcept;
+  explicit stream_writer(std::shared_ptr<detail::stream_connection> shared) noexcept;
   stream_writer(stream_writer&&) noexcept = default;
   stream_writer& operator=(stream_writer&&) noexcept = default;
   ~stream_writer() = default;
 
-  std::shared_ptr<detail::conversation_handle> shared_;
+  std::shared_ptr<detail::stream_connection> shared_;
 
  private:
   std::optional<std::chrono::milliseconds> write_timeout_;
@@ -187,12 +186,12 @@ class stream : public stream_reader, public stream_writer {
 
  private:
   friend class listener;
-  explicit stream(const std::shared_ptr<detail::conversation_handle>& shared) noexcept
+  explicit stream(const std::shared_ptr<detail::stream_connection>& shared) noexcept
       : stream_reader(shared), stream_writer(shared) {}
   stream(stream_reader&& reading, stream_writer&& writing) noexcept
       : stream_reader(std::move(reading)), stream_writer(std::move(writing)) {}
   friend std::string describe(const stream& connected);
-  [[nodiscard]] detail::conversation& shared(
+  [[nodiscard]] detail::stream_connection& shared(
       const detail::call_site& call = detail::call_site::current()) const noexcept;
 };
 /// "stream 10.0.0.1:33000 → 10.0.0.7:7471, queue pair 0x11 rts"

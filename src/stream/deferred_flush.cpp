@@ -1,4 +1,4 @@
-#include "stream/straggler_service.hpp"
+#include "stream/deferred_flush.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 #include <rdmaxx/core/log.hpp>
 
-#include "stream/conversation.hpp"
+#include "stream/stream_connection.hpp"
 
 namespace rdmaxx::inline v0::detail {
 
@@ -23,22 +23,28 @@ namespace {
 constexpr std::chrono::microseconds shortest_interval{200};
 constexpr std::chrono::microseconds longest_interval{50'000};
 
-class straggler_service {
+class flush_service {
  public:
-  void add(const std::shared_ptr<conversation>& whose, std::chrono::microseconds after) {
+  void add(stream_connection& whose, std::chrono::microseconds after) {
     {
       const std::lock_guard lock(mutex_);
       const auto interval = std::max(after, shortest_interval);
-      entries_.push_back({.whose = whose,
+      entries_.push_back({.whose = &whose,
                           .interval = interval,
                           .due = deadline_after(std::chrono::steady_clock::now(), interval)});
     }
-    changed_.notify_one();
+    changed_.notify_all();
+  }
+
+  void remove(stream_connection& whose) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return flushing_ != &whose; });
+    std::erase_if(entries_, [&](const entry& one) { return one.whose == &whose; });
   }
 
  private:
   struct entry {
-    std::weak_ptr<conversation> whose;
+    stream_connection* whose;
     std::chrono::microseconds interval;
     std::chrono::steady_clock::time_point due;
   };
@@ -73,44 +79,48 @@ class straggler_service {
         changed_.wait_until(lock, due);  // a copy: entries may move meanwhile
         continue;
       }
-      auto current = std::move(*next);
+      auto current = *next;
       entries_.erase(next);
+      flushing_ = current.whose;
       lock.unlock();
-      const bool left = push(current);
+      const bool is_left = current.whose->flush_deferred();
       lock.lock();
-      if (left) entries_.push_back(std::move(current));
+      flushing_ = nullptr;
+      if (is_left) {
+        current.interval = std::min(current.interval * 2, longest_interval);
+        current.due = deadline_after(std::chrono::steady_clock::now(), current.interval);
+        entries_.push_back(current);
+      }
+      changed_.notify_all();  // somebody may wait to remove it
     }
-  }
-
-  static bool push(entry& current) {
-    const auto found = current.whose.lock();
-    if (found == nullptr || !found->push()) return false;
-    current.interval = std::min(current.interval * 2, longest_interval);
-    current.due = deadline_after(std::chrono::steady_clock::now(), current.interval);
-    return true;
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<entry> entries_;
+  stream_connection* flushing_ = nullptr;  ///< without the lock
   std::jthread thread_ = started();
 };
 
+/// The service of this process: a child of a fork does not have its parent's thread. What has been
+/// made is never destroyed: the thread runs until the very end.
+flush_service& this_process_service() {
+  static std::mutex mutex;
+  static flush_service* service = nullptr;
+  static pid_t owner = 0;
+  const std::lock_guard lock(mutex);
+  if (owner != ::getpid()) {
+    service = new flush_service;
+    owner = ::getpid();
+  }
+  return *service;
+}
+
 }  // namespace
 
-bool push_later(const std::shared_ptr<conversation>& whose, std::chrono::microseconds after) {
-  // A child of a fork does not have its parent's thread. What has been made is never destroyed: the
-  // threads run until the very end.
-  static std::mutex mutex;
-  static straggler_service* service = nullptr;
-  static pid_t owner = 0;
+bool defer_flush(stream_connection& whose, std::chrono::microseconds after) {
   try {
-    const std::lock_guard lock(mutex);
-    if (owner != ::getpid()) {
-      service = new straggler_service;
-      owner = ::getpid();
-    }
-    service->add(whose, after);
+    this_process_service().add(whose, after);
     return true;
   } catch (const std::exception& failure) {
     log(log_level::warning,
@@ -118,5 +128,7 @@ bool push_later(const std::shared_ptr<conversation>& whose, std::chrono::microse
     return false;
   }
 }
+
+void cancel_deferred_flush(stream_connection& whose) { this_process_service().remove(whose); }
 
 }  // namespace rdmaxx::inline v0::detail

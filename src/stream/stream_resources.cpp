@@ -1,14 +1,16 @@
-#include "stream/conversation.hpp"
+#include "stream/stream_resources.hpp"
+
+#include <rdmaxx/stream/protocol_engine.hpp>
 
 namespace rdmaxx::inline v0::detail {
 
 using stream_protocol::protocol_engine;
 
-result<stream_equipment> stream_equipment::for_id(const cm_id& id, const stream_options& options) {
+result<stream_resources> stream_resources::for_id(const cm_id& id, const stream_options& options) {
   RDMAXX_TRY(options.check());
   RDMAXX_TRY(const auto device, id.context());
   RDMAXX_TRY(const auto pd, device.alloc_pd());
-  stream_equipment made;
+  stream_resources made;
   RDMAXX_TRY(made.channel, device.create_completion_channel());
   // Data, control frames, and a sign of life.
   const auto sends =

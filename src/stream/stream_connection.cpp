@@ -1,0 +1,376 @@
+#include "stream/stream_connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rdmaxx/core/log.hpp>
+
+#include "stream/deferred_flush.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+namespace {
+
+using stream_protocol::protocol_engine;
+
+// How long an abort waits for the peer to be told.
+constexpr std::chrono::milliseconds patience_of_abort{100};
+// How long what was flushed may take to complete.
+constexpr std::chrono::milliseconds patience_of_flush{500};
+
+}  // namespace
+
+// --- beginning and end -------------------------------------------------------------------------
+
+/// What the last owner does.
+struct stream_connection::ending {
+  void operator()(stream_connection* whose) const {
+    if (whose->is_made_before_fork()) return;
+    whose->linger();
+    delete whose;
+  }
+};
+
+result<std::shared_ptr<stream_connection>> stream_connection::create(
+    cm::connection connected, stream_resources resources, const stream_protocol::agreement& terms,
+    const stream_options& options) {
+  RDMAXX_TRY(auto engine,
+             protocol_engine::create(terms, {.send = resources.send_memory.bytes(),
+                                             .send_slot_bytes = options.send_buffer_bytes,
+                                             .receive = resources.receive_memory.bytes()}));
+  return std::shared_ptr<stream_connection>(
+      new stream_connection(std::move(connected), std::move(resources), std::move(engine), options),
+      ending{});
+}
+
+stream_connection::stream_connection(cm::connection connected, stream_resources resources,
+                                     protocol_engine engine, const stream_options& options)
+    : options_(options),
+      device_(std::move(connected), std::move(resources)),
+      driver_(device_, std::move(engine), options),
+      waiter_(driver_, options.spin) {}
+
+stream_connection::~stream_connection() {
+  if (has_been_deferred_) cancel_deferred_flush(*this);
+}
+
+void stream_connection::linger() {
+  auto held = waiter_.acquire();
+  log_unread();
+  if (!driver_.is_down() && !driver_.has_disconnected()) {
+    engine().shutdown_write();
+    engine().shutdown_read();  // a peer that still writes shall not believe that somebody reads it
+    (void)waiter_.wait(held, deadline_after(options_.linger), [this] {
+      return (engine().has_sent_fin() && engine().in_flight() == 0) ||
+             (engine().failure() && engine().wants_disconnect()) || driver_.is_down();
+    });
+    driver_.disconnect();
+  }
+  if (const auto lost = engine().unconfirmed(); lost != 0 && !user_knows_of_failure_) {
+    log(log_level::warning, fmt::format("{} → {}: {} bytes that were written may not have arrived",
+                                        describe(connection().local_address()),
+                                        describe(connection().peer_address()), lost));
+  }
+}
+
+void stream_connection::log_unread() {
+  const auto unread = engine().available();
+  if (unread == 0) return;
+  log(log_level::warning, fmt::format("{} → {}: {} bytes that had arrived were not read",
+                                      describe(connection().local_address()),
+                                      describe(connection().peer_address()), unread));
+}
+
+// --- what the calls have in common -------------------------------------------------------------
+
+void stream_connection::post_due() {
+  driver_.post_due();
+  waiter_.publish_activity();
+}
+
+void stream_connection::progress_and_publish() {
+  driver_.progress();
+  waiter_.publish();
+}
+
+error stream_connection::reported(const error& failure) {
+  user_knows_of_failure_ = true;
+  return driver_.explain(failure);
+}
+
+void stream_connection::defer_unsent() {
+  if (waiter_.has_leader() && engine().has_unsent() && driver_.arm_sends())
+    progress_and_publish();  // the leader goes on
+  if (!engine().has_unsent() || is_deferred_) return;
+  is_deferred_ = defer_flush(*this, options_.gather);
+  if (is_deferred_) has_been_deferred_ = true;
+}
+
+bool stream_connection::flush_deferred() {
+  const auto held = waiter_.acquire();
+  engine().flush();
+  if (waiter_.is_unwatched()) driver_.take_connection_events();
+  progress_and_publish();
+  is_deferred_ = engine().has_unsent();
+  return is_deferred_;
+}
+
+result<int> stream_connection::fd() {
+  RDMAXX_TRY(check_generation(generation_, "stream::fd"));
+  const auto held = waiter_.acquire();
+  return waiter_.fd();
+}
+
+stream_protocol::engine_statistics stream_connection::statistics() {
+  if (is_made_before_fork()) return {};
+  const auto held = waiter_.acquire();
+  return engine().statistics();
+}
+
+// --- reading -----------------------------------------------------------------------------------
+
+result<std::optional<std::size_t>> stream_connection::read(
+    std::span<const std::span<std::byte>> into, time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
+  if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
+  auto held = waiter_.acquire();
+  if (!engine().can_read() &&
+      !waiter_.wait(held, deadline, [this] { return engine().can_read(); }, interest::arrivals)) {
+    waiter_.reader_tries_again(true);
+    return std::nullopt;
+  }
+  waiter_.reader_tries_again(false);
+  std::size_t count = 0;
+  for (const auto& piece : into) {
+    const auto got = driver_.read(piece);
+    count += got;
+    if (got < piece.size()) break;
+  }
+  post_due();
+  if (count == 0) {
+    if (const auto state = engine().check_read(); !state) return reported(state.error());
+  }
+  return count;
+}
+
+result<std::span<const std::byte>> stream_connection::peek(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
+  auto held = waiter_.acquire();
+  if (!waiter_.wait(held, deadline, [this] { return engine().can_read(); }, interest::arrivals))
+    return errno_error("reading from a stream", ETIMEDOUT);
+  const auto here = engine().readable();
+  if (here.empty()) {
+    if (const auto state = engine().check_read(); !state) return reported(state.error());
+  }
+  return here;
+}
+
+void stream_connection::consume(std::size_t bytes) {
+  if (is_made_before_fork()) return;
+  const auto held = waiter_.acquire();
+  engine().consume(bytes);
+  post_due();
+}
+
+// --- writing -----------------------------------------------------------------------------------
+
+result<std::optional<std::size_t>> stream_connection::write(
+    std::span<const std::span<const std::byte>> from, time_point deadline, bool until_all) {
+  RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
+  if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
+  auto held = waiter_.acquire();
+  driver_.make_room();
+  if (!engine().can_write() &&
+      !waiter_.wait(held, deadline, [this] { return engine().can_write(); })) {
+    waiter_.writer_tries_again(true);
+    defer_unsent();
+    return std::nullopt;
+  }
+  waiter_.writer_tries_again(false);
+  std::size_t count = 0;
+  bool is_all = true;
+  for (auto piece = from.begin(); piece != from.end() && is_all; ++piece) {
+    const auto taken = driver_.write(*piece);
+    count += taken;
+    is_all = taken == piece->size();
+  }
+  if (options_.gather.count() == 0) engine().flush();
+  post_due();
+  if (count == 0) {
+    if (const auto state = engine().check_write(); !state) return reported(state.error());
+  }
+  if (is_all || !until_all) defer_unsent();
+  return count;
+}
+
+result<void> stream_connection::write_registered(const memory_region& region,
+                                                 std::span<const std::byte> bytes,
+                                                 time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
+  RDMAXX_TRY(region.try_gather(bytes));
+  auto held = waiter_.acquire();
+  if (region.native()->pd != device_.resources().send_memory.native()->pd) {
+    return misuse_error("writing to a stream", "the memory is registered with another domain",
+                        "register it with the stream's own: native().qp.pd()");
+  }
+  const auto tag = reinterpret_cast<std::uint64_t>(&region);
+  bool in_time = true;
+  while (!bytes.empty() && in_time) {
+    in_time = waiter_.wait(held, deadline, [this] { return engine().can_write_in_place(); });
+    if (!in_time) break;
+    const auto taken = engine().write_in_place(bytes, tag);
+    post_due();
+    if (taken == 0) break;  // never again; what has been taken may still be under way
+    bytes = bytes.subspan(taken);
+  }
+  const auto end = engine().written_position();
+  engine().flush();
+  post_due();
+  if (in_time) {
+    in_time = waiter_.wait(held, deadline, [&] {
+      return engine().released_position() >= end || engine().failure() || driver_.is_down();
+    });
+  }
+  if (!in_time) {
+    driver_.abort(errno_error("writing to a stream", ETIMEDOUT,
+                              "the peer did not take what is sent from memory of the caller"));
+    tell_of_abort(held);
+  }
+  if (!in_time || engine().failure() || driver_.is_down()) reclaim_memory(held);
+  if (const auto state = engine().check_write(); !state) return reported(state.error());
+  return {};
+}
+
+void stream_connection::reclaim_memory(lock& held) {
+  driver_.release_caller_memory();
+  waiter_.publish();
+  const auto is_done = [this] { return !driver_.has_caller_memory(); };
+  if (waiter_.wait(held, deadline_after(patience_of_flush), is_done)) return;
+  driver_.destroy_queue_pair();
+  waiter_.publish();
+}
+
+result<void> stream_connection::flush(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "flushing a stream"));
+  auto held = waiter_.acquire();
+  engine().flush();
+  const auto arrived = [this] {
+    return engine().released_position() == engine().written_position() || engine().failure() ||
+           driver_.is_down();
+  };
+  if (!waiter_.wait(held, deadline, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
+  if (const auto& failure = engine().failure()) return reported(*failure);
+  // A peer that has stopped reading has not got everything.
+  const auto state = engine().check_write();
+  if (!state && state.error().category() == error_category::peer) return reported(state.error());
+  return {};
+}
+
+// --- closing -----------------------------------------------------------------------------------
+
+void stream_connection::shutdown_write() {
+  if (is_made_before_fork()) return;
+  const auto held = waiter_.acquire();
+  engine().shutdown_write();
+  progress_and_publish();
+  defer_unsent();
+}
+
+void stream_connection::shutdown_read() {
+  if (is_made_before_fork()) return;
+  const auto held = waiter_.acquire();
+  engine().shutdown_read();
+  progress_and_publish();
+}
+
+result<void> stream_connection::close(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "closing a stream"));
+  auto held = waiter_.acquire();
+  engine().shutdown_write();
+  waiter_.publish();
+  const auto finished = [this] {
+    engine().consume(engine().available());
+    driver_.post_due();
+    return engine().wants_disconnect() || engine().failure();
+  };
+  const bool in_time = waiter_.wait(held, deadline, finished);
+  if (const auto& failure = engine().failure(); in_time && failure) return reported(*failure);
+  if (!in_time) {
+    driver_.abort();
+    tell_of_abort(held);
+    driver_.disconnect();
+    return errno_error("closing a stream", ETIMEDOUT,
+                       "the peer has not ended its side of the stream, which is aborted now",
+                       "close both sides, or give it more time; this stream is gone")
+        .as(error_category::gone);
+  }
+  (void)waiter_.wait(held, deadline, [this] { return driver_.is_down(); });
+  return {};
+}
+
+result<void> stream_connection::close_reading(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "closing a stream"));
+  auto held = waiter_.acquire();
+  const auto ended = [this] {
+    engine().consume(engine().available());
+    driver_.post_due();
+    return engine().at_end() || engine().failure();
+  };
+  if (!waiter_.wait(held, deadline, ended, interest::arrivals)) {
+    return errno_error("closing the read half of a stream", ETIMEDOUT,
+                       "the peer has not ended its side of the stream");
+  }
+  if (const auto state = engine().check_read(); !state) return reported(state.error());
+  return {};
+}
+
+result<void> stream_connection::close_writing(time_point deadline) {
+  RDMAXX_TRY(check_generation(generation_, "closing a stream"));
+  auto held = waiter_.acquire();
+  engine().shutdown_write();
+  waiter_.publish();
+  if (!waiter_.wait(held, deadline,
+                    [this] { return engine().has_sent_fin() || engine().failure(); })) {
+    defer_unsent();
+    return errno_error("closing the write half of a stream", ETIMEDOUT,
+                       fmt::format("{} bytes have not arrived", engine().unconfirmed()));
+  }
+  if (const auto& failure = engine().failure(); failure && !engine().has_sent_fin())
+    return reported(*failure);
+  if (const auto lost = engine().unconfirmed(); lost != 0) {
+    user_knows_of_failure_ = true;
+    return error({.operation = "closing the write half of a stream",
+                  .code = std::make_error_code(std::errc::broken_pipe),
+                  .category = error_category::peer,
+                  .problem = fmt::format("the peer has stopped reading {} bytes before", lost)});
+  }
+  return {};
+}
+
+void stream_connection::tell_of_abort(lock& held) {
+  waiter_.publish();
+  (void)waiter_.wait(held, deadline_after(patience_of_abort),
+                     [this] { return engine().wants_disconnect() || driver_.is_down(); });
+}
+
+void stream_connection::abort() {
+  if (is_made_before_fork()) return;
+  auto held = waiter_.acquire();
+  driver_.abort();
+  tell_of_abort(held);
+  driver_.disconnect();
+}
+
+void stream_connection::give_up_reading() {
+  if (is_made_before_fork()) return;
+  {
+    const auto held = waiter_.acquire();
+    log_unread();
+  }
+  shutdown_read();
+}
+
+}  // namespace rdmaxx::inline v0::detail

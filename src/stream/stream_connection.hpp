@@ -1,0 +1,116 @@
+#pragma once
+
+// stream_connection: the blocking calls of a stream, or of its two halves, which share it: a
+// device, its driver, and a waiter around both.
+//
+// Threads: all functions, any thread; the waiter's lock guards everything.
+//
+// What a write has left behind (to gather more, or for want of credits) is sent by the next call,
+// whatever it is, or by deferred_flush.
+//
+// Lifetime: shared by the stream or the halves. The last one to let go lingers, see
+// stream_options::linger, and then destroys it. In a child of the process that made it, nothing but
+// its address is used: it is left as it is, because threads of the parent may hold its lock.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/core/fork.hpp>
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
+#include <rdmaxx/verbs/memory_region.hpp>
+
+#include "stream/stream_driver.hpp"
+#include "stream/stream_waiter.hpp"
+#include "stream/verbs_stream_device.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+class stream_connection {
+ public:
+  [[nodiscard]] static result<std::shared_ptr<stream_connection>> create(
+      cm::connection connected, stream_resources resources, const stream_protocol::agreement& terms,
+      const stream_options& options);
+  stream_connection(const stream_connection&) = delete;
+  stream_connection& operator=(const stream_connection&) = delete;
+
+  using time_point = stream_driver::time_point;
+
+  /// Something, or 0 at the end; nothing if the time is over. A deadline that has passed does not
+  /// wait.
+  [[nodiscard]] result<std::optional<std::size_t>> read(std::span<const std::span<std::byte>> into,
+                                                        time_point deadline);
+  /// `until_all`: the caller comes back as long as something is left, so that what is held back
+  /// meanwhile needs nobody else.
+  [[nodiscard]] result<std::optional<std::size_t>> write(
+      std::span<const std::span<const std::byte>> from, time_point deadline, bool until_all);
+  /// All of it, without a copy. The device is done with the memory when it returns.
+  [[nodiscard]] result<void> write_registered(const memory_region& region,
+                                              std::span<const std::byte> bytes,
+                                              time_point deadline);
+  /// What lies there to be read; empty at the end.
+  [[nodiscard]] result<std::span<const std::byte>> peek(time_point deadline);
+  void consume(std::size_t bytes);
+  /// Until everything that was written has arrived at the peer's device.
+  [[nodiscard]] result<void> flush(time_point deadline);
+
+  void shutdown_write();
+  void shutdown_read();
+  [[nodiscard]] result<void> close(time_point deadline);
+  [[nodiscard]] result<void> close_reading(time_point deadline);
+  [[nodiscard]] result<void> close_writing(time_point deadline);
+  void abort();
+  /// The end of a reader: what it has not read is lost.
+  void give_up_reading();
+
+  /// Sends what was held back. True if something is still left. For deferred_flush.
+  [[nodiscard]] bool flush_deferred();
+
+  [[nodiscard]] stream_protocol::engine_statistics statistics();
+  [[nodiscard]] const cm::connection& connection() const noexcept { return device_.connection(); }
+  /// Readable when something may have happened since a try that gave nothing.
+  [[nodiscard]] result<int> fd();
+  [[nodiscard]] const stream_options& options() const noexcept { return options_; }
+
+ private:
+  using lock = stream_waiter::lock;
+  struct ending;
+
+  stream_connection(cm::connection connected, stream_resources resources,
+                    stream_protocol::protocol_engine engine, const stream_options& options);
+  ~stream_connection();
+
+  [[nodiscard]] stream_protocol::protocol_engine& engine() noexcept { return driver_.engine(); }
+  [[nodiscard]] bool is_made_before_fork() const noexcept {
+    return generation_ != fork_generation();
+  }
+  /// After bytes were read or written.
+  void post_due();
+  /// After other changes of the engine, for which somebody else may be waiting.
+  void progress_and_publish();
+  void defer_unsent();
+  void tell_of_abort(lock& held);
+  /// Returns when the device does not read memory of the caller any more.
+  void reclaim_memory(lock& held);
+  void linger();
+  /// What a user is told of a failure of the engine.
+  [[nodiscard]] error reported(const error& failure);
+  void log_unread();
+
+  const std::uint32_t generation_ = fork_generation();
+  const stream_options options_;
+  verbs_stream_device device_;
+  stream_driver driver_;
+  stream_waiter waiter_;
+  bool is_deferred_ = false;        ///< deferred_flush looks after what is unsent
+  bool has_been_deferred_ = false;  ///< it may refer to this
+  bool user_knows_of_failure_ = false;
+};
+
+}  // namespace rdmaxx::inline v0::detail

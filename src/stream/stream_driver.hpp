@@ -1,0 +1,157 @@
+#pragma once
+
+// stream_driver: moves a stream's bytes between its protocol engine and its device. It never waits
+// and holds no lock: whoever waits (stream_waiter for blocking calls) drives it.
+//
+//   driver.progress();                            // handles completions, posts what is due
+//   while (!wanted()) {
+//     driver.arm(interest::arrivals);             // and progresses once more: what completed
+//     before if (wanted()) break;                        // the queues were armed raises no event
+//     driver.tend(now);                           // keep-alive: may post a probe, or give up
+//     wait for driver.descriptors(), until driver.next_deadline();
+//     driver.take_completion_events();            // if the first one is readable
+//     driver.take_connection_events();            // if the second one is
+//     driver.progress();
+//   }
+//
+// Ownership: it owns the engine and borrows the device, which has the memory of the engine and
+// outlives both.
+//
+// Threads: one call at a time, from any thread. A waiter brings the lock, or runs on one thread.
+//
+// Cancelling a wait needs nothing: no call leaves anything half done, and what is armed stays
+// armed. The exception is memory of the caller that the device still reads (write_in_place of the
+// engine): whoever gives up on it calls abort() and release_caller_memory(), and waits, with
+// progress(), until has_caller_memory() is false, or calls destroy_queue_pair().
+//
+// The peer's end. A connection is down when a completion, a post, an event of the connection
+// manager or the keep-alive says so, whichever comes first: queues that are empty flush nothing.
+// progress() then gives the engine what had arrived before, tells it of the loss, and disconnects.
+// From then on nothing is posted, and the engine's failure() or end is what callers see; explain()
+// adds the cause.
+//
+// Destroying a driver does nothing. With requests in flight, that is safe if the device is
+// destroyed next: it ends the queue pair before it frees the memory. disconnect() before tells the
+// peer.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/error.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/stream_options.hpp>
+
+#include "stream/keep_alive.hpp"
+#include "stream/stream_device.hpp"
+
+namespace rdmaxx::inline v0::detail {
+
+/// What a caller waits for. Those who only wait for the peer are not woken by their own sends.
+enum class interest : std::uint8_t { arrivals, anything };
+
+class stream_driver {
+ public:
+  using time_point = library_clock::time_point;
+
+  stream_driver(stream_device& device, stream_protocol::protocol_engine engine,
+                const stream_options& options);
+  stream_driver(const stream_driver&) = delete;
+  stream_driver& operator=(const stream_driver&) = delete;
+  ~stream_driver() = default;
+
+  /// Call post_due() after a change, so that the device does what follows from it.
+  [[nodiscard]] stream_protocol::protocol_engine& engine() noexcept { return engine_; }
+  [[nodiscard]] const stream_protocol::protocol_engine& engine() const noexcept { return engine_; }
+
+  // --- moving ----------------------------------------------------------------------------------
+
+  /// Handles what has completed, then post_due().
+  void progress();
+  /// Posts what the engine wants to be received and sent, and ends what is over.
+  void post_due();
+  /// Copies what has arrived, as much as fits; the peer fills again what has been read while the
+  /// rest is copied. 0: nothing is there, or engine().check_read() says why. Call post_due() then.
+  [[nodiscard]] std::size_t read(std::span<std::byte> into);
+  /// Copies what there is room for; the device sends the first half of the ring while the second
+  /// one is filled. Call post_due() then.
+  [[nodiscard]] std::size_t write(std::span<const std::byte> from);
+  /// Handles completions as far as a write may need them: cheaper than progress().
+  void make_room();
+  /// Grows whenever something has happened: a completion, a post, an event, a failure.
+  [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
+
+  // --- waiting ---------------------------------------------------------------------------------
+
+  /// Makes the descriptors tell of what is waited for, and progresses.
+  void arm(interest what);
+  /// For one more who waits while another one sleeps already. True if it was needed, and progress()
+  /// with it.
+  [[nodiscard]] bool arm_sends();
+  /// Of the completions, and of the connection's events.
+  [[nodiscard]] std::array<int, 2> descriptors() const {
+    return {device_.completion_fd(), device_.connection_fd()};
+  }
+  void take_completion_events();
+  void take_connection_events();
+  /// Asks the peer's device for a sign of life if it is time to, or gives up.
+  void tend(time_point now);
+  /// When to tend() again.
+  [[nodiscard]] time_point next_deadline() const noexcept {
+    return is_down_ ? time_point::max() : keep_alive_.wake_at();
+  }
+  /// The newest frame was so large that more of something large is likely to follow.
+  [[nodiscard]] bool receives_bulk() const noexcept;
+
+  // --- the end ---------------------------------------------------------------------------------
+
+  [[nodiscard]] bool is_down() const noexcept { return is_down_; }
+  [[nodiscard]] bool has_disconnected() const noexcept { return has_disconnected_; }
+  /// The peer is told with the next post_due(). `cause`: what explain() says.
+  void abort(std::optional<error> cause = std::nullopt);
+  void disconnect();
+  /// The failure that the engine reports, with the cause that only the driver knows.
+  [[nodiscard]] error explain(const error& reported) const;
+
+  /// Requests are under way that may refer to memory of the caller.
+  [[nodiscard]] bool has_caller_memory() const noexcept;
+  /// Ends the connection, so that these requests are flushed.
+  void release_caller_memory();
+  /// For devices that do not flush.
+  void destroy_queue_pair();
+
+ private:
+  using queue = stream_device::queue;
+
+  void poll_receives();
+  void poll_sends();
+  void post_receives();
+  void post_sends();
+  void lose(const error& why);
+  void lose(const work_completion& completion);
+  void arm_receives();
+
+  stream_device& device_;
+  stream_protocol::protocol_engine engine_;
+  keep_alive keep_alive_;
+  const std::chrono::milliseconds keep_alive_timeout_;
+  const std::uint32_t send_buffers_;
+
+  std::uint64_t activity_ = 0;
+  std::uint32_t last_posted_;            ///< sequence of the newest send request
+  std::uint32_t last_completed_;         ///< of the newest one that the device has done with
+  std::size_t last_received_bytes_ = 0;  ///< of the newest frame
+  bool receives_are_armed_ = false;      ///< an event is due, or waits in the channel
+  bool sends_are_armed_ = false;
+  bool is_probing_ = false;
+
+  std::optional<error> cause_;  ///< of the connection's end
+  bool is_down_ = false;
+  bool has_disconnected_ = false;
+  bool peer_has_disconnected_ = false;  ///< before this side did
+};
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,189 @@
+#pragma once
+
+// fake_stream_device: a device for a stream's driver that does what a test tells it: completions,
+// events and failures come when the test says so. It also has the engine's memory.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/stream/frame.hpp>
+#include <rdmaxx/stream/protocol_engine.hpp>
+
+#include "stream/stream_device.hpp"
+
+namespace rdmaxx_test {
+
+class fake_stream_device final : public rdmaxx::detail::stream_device {
+ public:
+  struct posted_send {
+    std::uint64_t id = 0;
+    std::vector<std::byte> bytes{};  ///< as they were when they were posted
+    bool is_signaled = false;
+  };
+
+  static constexpr std::size_t send_slot_bytes = 64;
+
+  fake_stream_device(const rdmaxx::stream_protocol::agreement& terms, std::uint32_t send_slots)
+      : terms_(terms),
+        send_memory_(rdmaxx::stream_protocol::protocol_engine::control_bytes +
+                     send_slots * send_slot_bytes),
+        receive_memory_(std::size_t{terms.own.buffers} * terms.own.buffer_bytes) {
+    for (std::size_t slot = 0; slot < terms.own.buffers; ++slot) {
+      receives.push_back(
+          {.slot = slot,
+           .into = std::span(receive_memory_)
+                       .subspan(slot * terms.own.buffer_bytes, terms.own.buffer_bytes)});
+    }
+  }
+
+  [[nodiscard]] rdmaxx::stream_protocol::protocol_engine make_engine() {
+    return rdmaxx::stream_protocol::protocol_engine::create(terms_,
+                                                            {.send = send_memory_,
+                                                             .send_slot_bytes = send_slot_bytes,
+                                                             .receive = receive_memory_})
+        .value();
+  }
+
+  // --- what a test does ------------------------------------------------------------------------
+
+  /// A frame of the peer arrives in the receive that was posted first.
+  void arrive(rdmaxx::stream_protocol::frame_header header,
+              std::span<const std::byte> payload = {}) {
+    header.length = static_cast<std::uint32_t>(payload.size());
+    const auto [slot, into] = receives.front();
+    receives.pop_front();
+    rdmaxx::stream_protocol::encode(header,
+                                    into.first<rdmaxx::stream_protocol::frame_header_bytes>());
+    std::ranges::copy(payload, into.subspan(rdmaxx::stream_protocol::frame_header_bytes).begin());
+    complete(queue::receives, slot, IBV_WC_SUCCESS,
+             rdmaxx::stream_protocol::frame_header_bytes + payload.size());
+  }
+  /// The device has sent everything; as a real one does, it tells of what is signaled only.
+  void complete_sends() { take_sends(IBV_WC_SUCCESS); }
+  /// The first one fails with this status; it and all behind it complete, signaled or not.
+  void fail_sends(ibv_wc_status status) { take_sends(status); }
+  void flush_receives() {
+    for (; !receives.empty(); receives.pop_front())
+      complete(queue::receives, receives.front().slot, IBV_WC_WR_FLUSH_ERR, 0);
+  }
+
+  // --- what a test looks at and sets -----------------------------------------------------------
+
+  std::deque<posted_send> sends;  ///< and the probe
+  std::deque<receive_request> receives;
+  std::deque<connection_event> connection_events;
+  bool is_armed[2] = {false, false};  ///< by queue
+  int arms[2] = {0, 0};
+  int disconnects = 0;
+  int flushes = 0;
+  int probes = 0;
+  int polls_for_events = 0;
+  bool loses_flushes = false;  ///< as iWARP may
+  bool poll_fails = false;
+  std::optional<std::size_t> takes_only;  ///< so many more sends, then none
+  bool refuses_receives = false;
+  bool refuses_probes = false;
+
+  // --- stream_device ---------------------------------------------------------------------------
+
+  rdmaxx::poll_result poll(queue which, std::span<rdmaxx::work_completion> into) override {
+    if (poll_fails) return {into.data(), -1};
+    auto& from = completions_[index(which)];
+    int count = 0;
+    for (; !from.empty() && static_cast<std::size_t>(count) < into.size(); from.pop_front())
+      into[static_cast<std::size_t>(count++)] = rdmaxx::work_completion(from.front());
+    return {into.data(), count};
+  }
+  rdmaxx::result<void> arm(queue which) override {
+    is_armed[index(which)] = true;
+    ++arms[index(which)];
+    return {};
+  }
+  rdmaxx::result<std::optional<queue>> next_completion_event() override {
+    ++polls_for_events;
+    if (events_.empty()) return std::nullopt;
+    const auto which = events_.front();
+    events_.pop_front();
+    return which;
+  }
+  std::optional<connection_event> next_connection_event() override {
+    if (connection_events.empty()) return std::nullopt;
+    const auto event = connection_events.front();
+    connection_events.pop_front();
+    return event;
+  }
+  post_outcome post_sends(std::span<const send_request> requests) override {
+    std::size_t count = 0;
+    for (const auto& [frame, is_signaled] : requests) {
+      if (takes_only && *takes_only == 0) return {count, refusal()};
+      if (takes_only) --*takes_only;
+      posted_send one{.id = frame.sequence,
+                      .bytes = {frame.bytes.begin(), frame.bytes.end()},
+                      .is_signaled = is_signaled};
+      one.bytes.insert(one.bytes.end(), frame.in_place.begin(), frame.in_place.end());
+      sends.push_back(std::move(one));
+      ++count;
+    }
+    return {count, std::nullopt};
+  }
+  post_outcome post_receives(std::span<const receive_request> requests) override {
+    if (refuses_receives) return {0, refusal()};
+    receives.insert(receives.end(), requests.begin(), requests.end());
+    return {requests.size(), std::nullopt};
+  }
+  rdmaxx::result<void> post_probe() override {
+    if (refuses_probes) return refusal();
+    ++probes;
+    sends.push_back({.id = probe_id, .is_signaled = true});
+    return {};
+  }
+  void disconnect() override { ++disconnects; }
+  void flush_requests() override {
+    ++flushes;
+    if (loses_flushes) return;
+    fail_sends(IBV_WC_WR_FLUSH_ERR);
+    flush_receives();
+  }
+  void destroy_queue_pair() override { has_queue_pair_ = false; }
+  [[nodiscard]] bool has_queue_pair() const override { return has_queue_pair_; }
+  [[nodiscard]] int completion_fd() const override { return 100; }
+  [[nodiscard]] int connection_fd() const override { return 101; }
+
+ private:
+  static std::size_t index(queue which) { return which == queue::sends ? 0 : 1; }
+  static rdmaxx::error refusal() { return rdmaxx::errno_error("ibv_post", ENOMEM); }
+
+  void complete(queue which, std::uint64_t id, ibv_wc_status status, std::size_t bytes) {
+    ibv_wc one{};
+    one.wr_id = id;
+    one.status = status;
+    one.byte_len = static_cast<std::uint32_t>(bytes);
+    completions_[index(which)].push_back(one);
+    if (!is_armed[index(which)]) return;
+    is_armed[index(which)] = false;
+    events_.push_back(which);
+  }
+  void take_sends(ibv_wc_status status) {
+    for (; !sends.empty(); sends.pop_front()) {
+      if (status == IBV_WC_SUCCESS && !sends.front().is_signaled) continue;
+      complete(queue::sends, sends.front().id, status, 0);
+      if (status != IBV_WC_SUCCESS) status = IBV_WC_WR_FLUSH_ERR;
+    }
+  }
+
+  rdmaxx::stream_protocol::agreement terms_;
+  std::vector<std::byte> send_memory_;
+  std::vector<std::byte> receive_memory_;
+  std::deque<ibv_wc> completions_[2];
+  std::deque<queue> events_;
+  bool has_queue_pair_ = true;
+};
+
+}  // namespace rdmaxx_test
