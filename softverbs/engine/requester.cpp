@@ -156,8 +156,7 @@ time_point requester::next_deadline() const {
 std::size_t requester::under_way() const { return (next_ - unacknowledged_) * qp_.mtu(); }
 
 bool requester::window_is_open(std::size_t bytes) const {
-  const auto already = under_way();
-  return already == 0 || already + bytes <= window_.bytes();
+  return window_.has_room(under_way(), bytes);
 }
 
 bool requester::has_room(const route& way) {
@@ -309,7 +308,10 @@ bool requester::send_some(sender& out, send_work& work, std::uint64_t index,
     return true;
   }
   while (next_ <= work.last_psn) {
-    if (!window_is_open(mtu) || out.bytes() >= burst_bytes || !has_room(*qp_.connected)) break;
+    if (!window_.admits(under_way(), mtu) || out.bytes() >= burst_bytes ||
+        !has_room(*qp_.connected)) {
+      break;
+    }
     // An acknowledgement at the end of a message, and often enough to keep the window moving.
     if (!send_packet(out, work, index, memory, next_ == work.last_psn, true)) break;
   }
@@ -765,7 +767,7 @@ bool requester::pump_unreliable() {
       const memory_table::use memory(qp_.context.memory);
       sender out(*to, qp_.origin);
       while (next_ <= work.last_psn) {
-        if ((controlled && (!window_is_open(mtu) || !has_room(*to))) ||
+        if ((controlled && (!window_.admits(under_way(), mtu) || !has_room(*to))) ||
             sent + out.bytes() >= burst_bytes) {
           finished = false;
           break;

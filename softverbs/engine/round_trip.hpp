@@ -67,8 +67,12 @@ class round_trip {
 
   [[nodiscard]] bool is_known() const noexcept { return known_; }
   [[nodiscard]] duration smoothed() const noexcept { return smoothed_; }
-  /// Whether packets wait on the way: the latest one took more than twice as long as the fastest.
-  [[nodiscard]] bool queue_builds_up() const noexcept { return latest_ > 2 * shortest_; }
+  /// Whether packets wait on the way: the latest one took clearly longer than the fastest, which
+  /// is twice as long on a short path. On a long one that would be a queue of many megabytes, and
+  /// little more than what a busy host adds is enough.
+  [[nodiscard]] bool queue_builds_up() const noexcept {
+    return latest_ - shortest_ > std::min(shortest_, std::max(granularity, shortest_ / 8));
+  }
   /// The path was empty for a while: what was the shortest time may have been on another one.
   void forget_shortest() noexcept { shortest_ = longest_timeout; }
 

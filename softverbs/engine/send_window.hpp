@@ -36,6 +36,18 @@ class send_window {
     return std::min(bytes_ / 4, most_between_ack_requests);
   }
 
+  [[nodiscard]] bool has_room(std::size_t under_way, std::size_t more) const noexcept {
+    return under_way == 0 || under_way + more <= bytes_;
+  }
+  /// Whether the next packet may go. A window that was full opens again for a burst: if each
+  /// acknowledgement let out just what it covers, the next one would cover no more than that, and
+  /// in the end every packet would travel alone.
+  [[nodiscard]] bool admits(std::size_t under_way, std::size_t packet) noexcept {
+    const bool open = has_room(under_way, was_full_ ? std::max(packet, ack_interval()) : packet);
+    was_full_ = !open;
+    return open;
+  }
+
   /// `under_way` is what was not acknowledged before this.
   void acknowledged(std::size_t acknowledged, std::size_t under_way,
                     bool queue_builds_up) noexcept {
@@ -96,6 +108,7 @@ class send_window {
   std::size_t since_loss_ = 0;   ///< acknowledged, up to `largest`
   std::size_t average_run_ = 0;  ///< acknowledged between losses
   bool probing_ = false;
+  bool was_full_ = false;
   state before_;
 };
 

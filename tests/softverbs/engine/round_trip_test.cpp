@@ -89,6 +89,15 @@ TEST(round_trip, knows_when_packets_wait_for_each_other) {
   EXPECT_FALSE(path.queue_builds_up());
 }
 
+TEST(round_trip, a_long_path_need_not_be_twice_as_long_to_have_a_queue) {
+  round_trip path;
+  path.sample(160ms);
+  path.sample(180ms);
+  EXPECT_FALSE(path.queue_builds_up());
+  path.sample(181ms);
+  EXPECT_TRUE(path.queue_builds_up());
+}
+
 TEST(round_trip, learns_the_shortest_time_anew) {
   round_trip path;
   path.sample(1ms);

@@ -1,6 +1,7 @@
 #include <engine/send_window.hpp>
 
 #include <cstddef>
+#include <deque>
 
 #include <gtest/gtest.h>
 
@@ -45,6 +46,40 @@ TEST(send_window, grows_beyond_a_hosts_needs_only_while_round_trips_stay_short) 
   EXPECT_EQ(window.bytes(), send_window::unconditional);
   full_round_trip(window, false);
   EXPECT_EQ(window.bytes(), 2 * send_window::unconditional);
+}
+
+// A sender that always has more, and a peer that acknowledges what it is asked to acknowledge: when
+// the window has been used up, and wherever a message ended.
+TEST(send_window, lets_bursts_out_however_finely_they_are_acknowledged) {
+  constexpr std::size_t message = 5 * mtu + 512;
+  auto window = grown_to(send_window::unconditional);
+  std::deque<std::size_t> asked;  // where the acknowledgements reach that are on their way
+  std::size_t sent = 0;
+  std::size_t acknowledged = 0;
+  std::size_t bursts = 0;
+  constexpr std::size_t rounds = 1000;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const auto before = sent;
+    while (window.admits(sent - acknowledged, mtu)) {
+      const auto messages = sent / message;
+      sent += mtu;
+      const bool full = !window.has_room(sent - acknowledged, mtu);
+      if (full || sent / message != messages) asked.push_back(sent);
+    }
+    bursts += sent != before ? 1 : 0;
+    ASSERT_FALSE(asked.empty());
+    acknowledged = asked.front();
+    asked.pop_front();
+  }
+  EXPECT_GE(sent / bursts, window.ack_interval());
+}
+
+TEST(send_window, a_full_one_opens_when_nothing_is_under_way) {
+  send_window window;
+  window.timed_out(mtu);
+  EXPECT_TRUE(window.admits(0, mtu));
+  EXPECT_FALSE(window.admits(mtu, mtu));
+  EXPECT_TRUE(window.admits(0, mtu));
 }
 
 TEST(send_window, is_halved_by_a_loss_and_grows_by_a_quarter_from_there) {
