@@ -64,11 +64,14 @@
 #include <rdmaxx/cm/port_space.hpp>
 #include <rdmaxx/cm/reject_reason.hpp>
 #include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/stream/engine_core.hpp>
 #include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/greeting.hpp>
 #include <rdmaxx/stream/iostream.hpp>
 #include <rdmaxx/stream/listener.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/receive_half.hpp>
+#include <rdmaxx/stream/send_half.hpp>
 #include <rdmaxx/stream/stream.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 #endif

@@ -61,15 +61,15 @@ void stream_connection::linger() {
   auto held = waiter_.acquire();
   log_unread();
   if (!driver_.is_down() && !driver_.has_disconnected()) {
-    engine().shutdown_write();
-    engine().shutdown_read();  // a peer that still writes shall not believe that somebody reads it
+    sending().shutdown();
+    receiving().shutdown();  // a peer that still writes must not believe it is read
     (void)waiter_.wait(held, deadline_after(options_.linger), [this] {
-      return (engine().has_sent_fin() && engine().in_flight() == 0) ||
+      return (sending().has_sent_fin() && sending().in_flight() == 0) ||
              (engine().failure() && engine().wants_disconnect()) || driver_.is_down();
     });
     driver_.disconnect();
   }
-  if (const auto lost = engine().unconfirmed(); lost != 0 && !user_knows_of_failure_) {
+  if (const auto lost = sending().unconfirmed(); lost != 0 && !user_knows_of_failure_) {
     log(log_level::warning, fmt::format("{} → {}: {} bytes that were written may not have arrived",
                                         describe(connection().local_address()),
                                         describe(connection().peer_address()), lost));
@@ -77,7 +77,7 @@ void stream_connection::linger() {
 }
 
 void stream_connection::log_unread() {
-  const auto unread = engine().available();
+  const auto unread = receiving().available();
   if (unread == 0) return;
   log(log_level::warning, fmt::format("{} → {}: {} bytes that had arrived were not read",
                                       describe(connection().local_address()),
@@ -102,19 +102,19 @@ error stream_connection::reported(const error& failure) {
 }
 
 void stream_connection::defer_unsent() {
-  if (waiter_.has_leader() && engine().has_unsent() && driver_.arm_sends())
+  if (waiter_.has_leader() && sending().has_unsent() && driver_.arm_sends())
     progress_and_publish();  // the leader goes on
-  if (!engine().has_unsent() || is_deferred_) return;
+  if (!sending().has_unsent() || is_deferred_) return;
   is_deferred_ = defer_flush(*this, options_.gather);
   if (is_deferred_) has_been_deferred_ = true;
 }
 
 bool stream_connection::flush_deferred() {
   const auto held = waiter_.acquire();
-  engine().flush();
+  sending().flush();
   if (waiter_.is_unwatched()) driver_.take_connection_events();
   progress_and_publish();
-  is_deferred_ = engine().has_unsent();
+  is_deferred_ = sending().has_unsent();
   return is_deferred_;
 }
 
@@ -137,8 +137,9 @@ result<std::optional<std::size_t>> stream_connection::read(
   RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
   if (std::ranges::all_of(into, &std::span<std::byte>::empty)) return 0;
   auto held = waiter_.acquire();
-  if (!engine().can_read() &&
-      !waiter_.wait(held, deadline, [this] { return engine().can_read(); }, interest::arrivals)) {
+  if (!receiving().can_read() &&
+      !waiter_.wait(
+          held, deadline, [this] { return receiving().can_read(); }, interest::arrivals)) {
     waiter_.reader_tries_again(true);
     return std::nullopt;
   }
@@ -151,7 +152,7 @@ result<std::optional<std::size_t>> stream_connection::read(
   }
   post_due();
   if (count == 0) {
-    if (const auto state = engine().check_read(); !state) return reported(state.error());
+    if (const auto state = receiving().check(); !state) return reported(state.error());
   }
   return count;
 }
@@ -159,11 +160,11 @@ result<std::optional<std::size_t>> stream_connection::read(
 result<std::span<const std::byte>> stream_connection::peek(time_point deadline) {
   RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
   auto held = waiter_.acquire();
-  if (!waiter_.wait(held, deadline, [this] { return engine().can_read(); }, interest::arrivals))
+  if (!waiter_.wait(held, deadline, [this] { return receiving().can_read(); }, interest::arrivals))
     return errno_error("reading from a stream", ETIMEDOUT);
-  const auto here = engine().readable();
+  const auto here = receiving().readable();
   if (here.empty()) {
-    if (const auto state = engine().check_read(); !state) return reported(state.error());
+    if (const auto state = receiving().check(); !state) return reported(state.error());
   }
   return here;
 }
@@ -171,7 +172,7 @@ result<std::span<const std::byte>> stream_connection::peek(time_point deadline) 
 void stream_connection::consume(std::size_t bytes) {
   if (is_made_before_fork()) return;
   const auto held = waiter_.acquire();
-  engine().consume(bytes);
+  receiving().consume(bytes);
   post_due();
 }
 
@@ -183,8 +184,8 @@ result<std::optional<std::size_t>> stream_connection::write(
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   auto held = waiter_.acquire();
   driver_.make_room();
-  if (!engine().can_write() &&
-      !waiter_.wait(held, deadline, [this] { return engine().can_write(); })) {
+  if (!sending().can_write() &&
+      !waiter_.wait(held, deadline, [this] { return sending().can_write(); })) {
     waiter_.writer_tries_again(true);
     defer_unsent();
     return std::nullopt;
@@ -197,10 +198,10 @@ result<std::optional<std::size_t>> stream_connection::write(
     count += taken;
     is_all = taken == piece->size();
   }
-  if (options_.gather.count() == 0) engine().flush();
+  if (options_.gather.count() == 0) sending().flush();
   post_due();
   if (count == 0) {
-    if (const auto state = engine().check_write(); !state) return reported(state.error());
+    if (const auto state = sending().check(); !state) return reported(state.error());
   }
   if (is_all || !until_all) defer_unsent();
   return count;
@@ -219,19 +220,19 @@ result<void> stream_connection::write_registered(const memory_region& region,
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   bool in_time = true;
   while (!bytes.empty() && in_time) {
-    in_time = waiter_.wait(held, deadline, [this] { return engine().can_write_in_place(); });
+    in_time = waiter_.wait(held, deadline, [this] { return sending().can_write_in_place(); });
     if (!in_time) break;
-    const auto taken = engine().write_in_place(bytes, tag);
+    const auto taken = sending().write_in_place(bytes, tag);
     post_due();
     if (taken == 0) break;  // never again; what has been taken may still be under way
     bytes = bytes.subspan(taken);
   }
-  const auto end = engine().written_position();
-  engine().flush();
+  const auto end = sending().written_position();
+  sending().flush();
   post_due();
   if (in_time) {
     in_time = waiter_.wait(held, deadline, [&] {
-      return engine().released_position() >= end || engine().failure() || driver_.is_down();
+      return sending().released_position() >= end || engine().failure() || driver_.is_down();
     });
   }
   if (!in_time) {
@@ -240,7 +241,7 @@ result<void> stream_connection::write_registered(const memory_region& region,
     tell_of_abort(held);
   }
   if (!in_time || engine().failure() || driver_.is_down()) reclaim_memory(held);
-  if (const auto state = engine().check_write(); !state) return reported(state.error());
+  if (const auto state = sending().check(); !state) return reported(state.error());
   return {};
 }
 
@@ -256,15 +257,15 @@ void stream_connection::reclaim_memory(lock& held) {
 result<void> stream_connection::flush(time_point deadline) {
   RDMAXX_TRY(check_generation(generation_, "flushing a stream"));
   auto held = waiter_.acquire();
-  engine().flush();
+  sending().flush();
   const auto arrived = [this] {
-    return engine().released_position() == engine().written_position() || engine().failure() ||
+    return sending().released_position() == sending().written_position() || engine().failure() ||
            driver_.is_down();
   };
   if (!waiter_.wait(held, deadline, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
   if (const auto& failure = engine().failure()) return reported(*failure);
   // A peer that has stopped reading has not got everything.
-  const auto state = engine().check_write();
+  const auto state = sending().check();
   if (!state && state.error().category() == error_category::peer) return reported(state.error());
   return {};
 }
@@ -274,7 +275,7 @@ result<void> stream_connection::flush(time_point deadline) {
 void stream_connection::shutdown_write() {
   if (is_made_before_fork()) return;
   const auto held = waiter_.acquire();
-  engine().shutdown_write();
+  sending().shutdown();
   progress_and_publish();
   defer_unsent();
 }
@@ -282,17 +283,17 @@ void stream_connection::shutdown_write() {
 void stream_connection::shutdown_read() {
   if (is_made_before_fork()) return;
   const auto held = waiter_.acquire();
-  engine().shutdown_read();
+  receiving().shutdown();
   progress_and_publish();
 }
 
 result<void> stream_connection::close(time_point deadline) {
   RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   auto held = waiter_.acquire();
-  engine().shutdown_write();
+  sending().shutdown();
   waiter_.publish();
   const auto finished = [this] {
-    engine().consume(engine().available());
+    receiving().consume(receiving().available());
     driver_.post_due();
     return engine().wants_disconnect() || engine().failure();
   };
@@ -315,32 +316,32 @@ result<void> stream_connection::close_reading(time_point deadline) {
   RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   auto held = waiter_.acquire();
   const auto ended = [this] {
-    engine().consume(engine().available());
+    receiving().consume(receiving().available());
     driver_.post_due();
-    return engine().at_end() || engine().failure();
+    return receiving().at_end() || engine().failure();
   };
   if (!waiter_.wait(held, deadline, ended, interest::arrivals)) {
     return errno_error("closing the read half of a stream", ETIMEDOUT,
                        "the peer has not ended its side of the stream");
   }
-  if (const auto state = engine().check_read(); !state) return reported(state.error());
+  if (const auto state = receiving().check(); !state) return reported(state.error());
   return {};
 }
 
 result<void> stream_connection::close_writing(time_point deadline) {
   RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   auto held = waiter_.acquire();
-  engine().shutdown_write();
+  sending().shutdown();
   waiter_.publish();
   if (!waiter_.wait(held, deadline,
-                    [this] { return engine().has_sent_fin() || engine().failure(); })) {
+                    [this] { return sending().has_sent_fin() || engine().failure(); })) {
     defer_unsent();
     return errno_error("closing the write half of a stream", ETIMEDOUT,
-                       fmt::format("{} bytes have not arrived", engine().unconfirmed()));
+                       fmt::format("{} bytes have not arrived", sending().unconfirmed()));
   }
-  if (const auto& failure = engine().failure(); failure && !engine().has_sent_fin())
+  if (const auto& failure = engine().failure(); failure && !sending().has_sent_fin())
     return reported(*failure);
-  if (const auto lost = engine().unconfirmed(); lost != 0) {
+  if (const auto lost = sending().unconfirmed(); lost != 0) {
     user_knows_of_failure_ = true;
     return error({.operation = "closing the write half of a stream",
                   .code = std::make_error_code(std::errc::broken_pipe),

@@ -87,6 +87,8 @@ class stream_connection {
   ~stream_connection();
 
   [[nodiscard]] stream_protocol::protocol_engine& engine() noexcept { return driver_.engine(); }
+  [[nodiscard]] stream_protocol::send_half& sending() noexcept { return engine().sending(); }
+  [[nodiscard]] stream_protocol::receive_half& receiving() noexcept { return engine().receiving(); }
   [[nodiscard]] bool is_made_before_fork() const noexcept {
     return generation_ != fork_generation();
   }

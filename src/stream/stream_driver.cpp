@@ -82,7 +82,7 @@ void stream_driver::poll_sends() {
         continue;
       }
       last_completed_ = static_cast<std::uint32_t>(each.id().value());
-      if (each) engine_.sent_up_to(last_completed_);
+      if (each) engine_.sending().sent_up_to(last_completed_);
     }
     activity_ += (*polled).size();
     if ((*polled).size() < completions.size()) return;
@@ -97,7 +97,7 @@ void stream_driver::progress() {
 
 void stream_driver::make_room() {
   poll_sends();
-  if (engine_.waits_for_credits()) poll_receives();
+  if (engine_.sending().waits_for_credits()) poll_receives();
 }
 
 void stream_driver::post_due() {
@@ -114,19 +114,19 @@ void stream_driver::post_due() {
 }
 
 void stream_driver::post_receives() {
-  auto next = engine_.next_receive();
+  auto next = engine_.receiving().next_slot();
   if (!next) return;
   std::array<stream_device::receive_request, batch> requests;
   while (next) {
     std::size_t count = 0;
-    for (; next && count < batch; next = engine_.next_receive())
-      requests[count++] = {.slot = *next, .into = engine_.receive_slot(*next)};
+    for (; next && count < batch; next = engine_.receiving().next_slot())
+      requests[count++] = {.slot = *next, .into = engine_.receiving().memory_of(*next)};
     const auto outcome = device_.post_receives(std::span(requests).first(count));
     if (outcome.failure) {
       lose(*outcome.failure);
       return;
     }
-    for (std::size_t i = 0; i < count; ++i) engine_.posted(requests[i].slot);
+    for (std::size_t i = 0; i < count; ++i) engine_.receiving().posted(requests[i].slot);
     activity_ += count;
   }
 }
@@ -162,7 +162,7 @@ void stream_driver::post_sends() {
 std::size_t stream_driver::read(std::span<std::byte> into) {
   for (auto rest = into;;) {
     const auto part = rest.first(std::min(rest.size(), copied_at_once));
-    const auto got = engine_.read(part);
+    const auto got = engine_.receiving().read(part);
     rest = rest.subspan(got);
     if (rest.empty() || got < part.size()) return into.size() - rest.size();
     progress();  // software devices deliver while somebody polls
@@ -170,10 +170,10 @@ std::size_t stream_driver::read(std::span<std::byte> into) {
 }
 
 std::size_t stream_driver::write(std::span<const std::byte> from) {
-  const auto half = engine_.frame_capacity() * (send_buffers_ / 2);
+  const auto half = engine_.sending().frame_capacity() * (send_buffers_ / 2);
   for (auto rest = from;;) {
     const auto part = rest.first(std::min<std::size_t>(rest.size(), half));
-    const auto taken = engine_.write(part);
+    const auto taken = engine_.sending().write(part);
     rest = rest.subspan(taken);
     if (rest.empty() || taken < part.size()) return from.size() - rest.size();
     progress();  // also for credits that have come: they are not waited for then
@@ -229,7 +229,7 @@ void stream_driver::take_connection_events() {
 
 void stream_driver::tend(time_point now) {
   if (is_down_) return;
-  const bool is_under_way = is_probing_ || engine_.in_flight() > 0;
+  const bool is_under_way = is_probing_ || engine_.sending().in_flight() > 0;
   switch (keep_alive_.next(now, is_under_way)) {
     case keep_alive::action::none:
       return;

@@ -74,7 +74,8 @@ class stream_driver {
   /// Posts what the engine wants to be received and sent, and ends what is over.
   void post_due();
   /// Copies what has arrived, as much as fits; the peer fills again what has been read while the
-  /// rest is copied. 0: nothing is there, or engine().check_read() says why. Call post_due() then.
+  /// rest is copied. 0: nothing is there, or engine().receiving().check() says why. Call post_due()
+  /// then.
   [[nodiscard]] std::size_t read(std::span<std::byte> into);
   /// Copies what there is room for; the device sends the first half of the ring while the second
   /// one is filled. Call post_due() then.

@@ -1,10 +1,10 @@
 #include "stream/stream_resources.hpp"
 
-#include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/send_half.hpp>
 
 namespace rdmaxx::inline v0::detail {
 
-using stream_protocol::protocol_engine;
+using stream_protocol::send_half;
 
 result<stream_resources> stream_resources::for_id(const cm_id& id, const stream_options& options) {
   RDMAXX_TRY(options.check());
@@ -14,11 +14,11 @@ result<stream_resources> stream_resources::for_id(const cm_id& id, const stream_
   RDMAXX_TRY(made.channel, device.create_completion_channel());
   // Data, control frames, and a sign of life.
   const auto sends =
-      options.send_buffers + static_cast<std::uint32_t>(protocol_engine::control_slots) + 1;
+      options.send_buffers + static_cast<std::uint32_t>(send_half::control_slots) + 1;
   RDMAXX_TRY(made.send_cq, device.create_cq({.capacity = sends, .channel = made.channel}));
   RDMAXX_TRY(made.recv_cq,
              device.create_cq({.capacity = options.window.buffers, .channel = made.channel}));
-  RDMAXX_TRY(made.send_memory, pd.allocate_local({.bytes = protocol_engine::control_bytes +
+  RDMAXX_TRY(made.send_memory, pd.allocate_local({.bytes = send_half::control_bytes +
                                                            std::size_t{options.send_buffers} *
                                                                options.send_buffer_bytes}));
   RDMAXX_TRY(made.receive_memory, pd.allocate_local({.bytes = std::size_t{options.window.buffers} *

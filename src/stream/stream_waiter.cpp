@@ -23,8 +23,8 @@ void stream_waiter::publish() {
   if (followers_ > 0) changed_.notify_all();
   if (descriptor_ != nullptr) {
     const auto& engine = driver_.engine();
-    descriptor_->set_readable((reader_tries_again_ && engine.can_read()) ||
-                              (writer_tries_again_ && engine.can_write()));
+    descriptor_->set_readable((reader_tries_again_ && engine.receiving().can_read()) ||
+                              (writer_tries_again_ && engine.sending().can_write()));
   }
 }
 

@@ -54,30 +54,32 @@ struct program {
   }
   void read_copy(std::size_t most) {
     std::vector<std::byte> bytes(most);
-    const auto available = side.engine.available();
-    const auto count = side.engine.read(bytes);
+    const auto available = side.engine.receiving().available();
+    const auto count = side.engine.receiving().read(bytes);
     require(count == std::min(most, available));
     check(std::span(bytes).first(count));
   }
   void read_in_place(std::size_t most) {
-    const auto bytes = side.engine.readable();
-    require(bytes.empty() == (side.engine.available() == 0));
+    const auto bytes = side.engine.receiving().readable();
+    require(bytes.empty() == (side.engine.receiving().available() == 0));
     const auto part = bytes.first(std::min(bytes.size(), most));
     check(part);
-    side.engine.consume(part.size());
+    side.engine.receiving().consume(part.size());
   }
   void read_everything() {
-    while (side.engine.available() != 0) read_in_place(longest_write);
+    while (side.engine.receiving().available() != 0) read_in_place(longest_write);
   }
 
   void write(std::size_t size, bool in_place) {
     auto& engine = side.engine;
-    const auto position = engine.written_position();
-    const bool could = in_place ? engine.can_write_in_place() : engine.can_write();
-    const bool may = engine.check_write().has_value();
+    const auto position = engine.sending().written_position();
+    const bool could =
+        in_place ? engine.sending().can_write_in_place() : engine.sending().can_write();
+    const bool may = engine.sending().check().has_value();
     const auto bytes = text_at(position, size);
-    const auto count = in_place ? engine.write_in_place(bytes, position) : engine.write(bytes);
-    require(count <= size && engine.written_position() == position + count);
+    const auto count =
+        in_place ? engine.sending().write_in_place(bytes, position) : engine.sending().write(bytes);
+    require(count <= size && engine.sending().written_position() == position + count);
     require(may || (could && count == 0));
     if (may && size != 0) require(could == (count != 0));
   }
@@ -134,7 +136,7 @@ class world {
         one.write(2 * std::size_t{input_.byte()}, true);
         break;
       case 4:
-        engine.flush();
+        engine.sending().flush();
         break;
       case 5:
       case 6:
@@ -183,11 +185,11 @@ class world {
         break;
       case 23:
         one.has_shut_down_write = true;
-        engine.shutdown_write();
+        engine.sending().shutdown();
         break;
       case 24:
         one.has_shut_down_read = true;
-        engine.shutdown_read();
+        engine.receiving().shutdown();
         break;
       case 25:
         // Rare, because nothing happens any more afterwards. Nobody is told behind the end.
@@ -200,7 +202,7 @@ class world {
         is_lost_ = true;
         break;
       default:
-        engine.flush();
+        engine.sending().flush();
         pump(one.side, other.side);
         one.read_everything();
         break;
@@ -217,16 +219,17 @@ class world {
       const auto& other = programs_[i ^ 1];
       const auto& engine = one.side.engine;
       require(!one.side.receiver_not_ready && !one.side.too_long);
-      require(one.read + engine.available() <= other.side.engine.written_position());
-      require(engine.released_position() <= engine.written_position());
-      require(engine.in_flight() <= engine.most_in_flight());
-      require(engine.credits() <= engine.terms().peer.buffers);
+      require(one.read + engine.receiving().available() <=
+              other.side.engine.sending().written_position());
+      require(engine.sending().released_position() <= engine.sending().written_position());
+      require(engine.sending().in_flight() <= engine.sending().most_in_flight());
+      require(engine.sending().credits() <= engine.terms().peer.buffers);
       if (is_aborted()) continue;
       require(!engine.failure());
-      require(engine.credits() > 0);
-      if (engine.at_end() && !one.has_shut_down_read) {
-        require(!other.side.engine.check_write().has_value());
-        require(one.read == other.side.engine.written_position());
+      require(engine.sending().credits() > 0);
+      if (engine.receiving().at_end() && !one.has_shut_down_read) {
+        require(!other.side.engine.sending().check().has_value());
+        require(one.read == other.side.engine.sending().written_position());
       }
     }
   }
@@ -241,31 +244,32 @@ class world {
       if (before == programs_[0].read + programs_[1].read) break;
     }
     for (auto& one : programs_) {
-      require(one.side.engine.can_write() && one.side.engine.in_flight() == 0);
-      require(one.side.engine.released_position() == one.side.engine.written_position());
+      require(one.side.engine.sending().can_write() && one.side.engine.sending().in_flight() == 0);
+      require(one.side.engine.sending().released_position() ==
+              one.side.engine.sending().written_position());
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (programs_[i].has_shut_down_read) continue;
-      require(programs_[i].read == programs_[i ^ 1].side.engine.written_position());
+      require(programs_[i].read == programs_[i ^ 1].side.engine.sending().written_position());
     }
   }
 
   void finish() {
     drain();
     for (std::size_t i = 0; i < 2; ++i) {
-      const auto written = programs_[i].side.engine.check_write();
+      const auto written = programs_[i].side.engine.sending().check();
       require(written.has_value() !=
               (programs_[i].has_shut_down_write || programs_[i ^ 1].has_shut_down_read));
-      programs_[i].side.engine.shutdown_write();
+      programs_[i].side.engine.sending().shutdown();
     }
     drain();
     std::uint64_t credit_frames = 0;
     std::uint64_t other_frames = 0;
     for (auto& one : programs_) {
       auto& engine = one.side.engine;
-      require(engine.at_end() && engine.wants_disconnect());
+      require(engine.receiving().at_end() && engine.wants_disconnect());
       engine.connection_lost();
-      require(!engine.failure() && engine.at_end());
+      require(!engine.failure() && engine.receiving().at_end());
       credit_frames += engine.statistics().credit_frames_sent;
       other_frames += engine.statistics().frames_sent - engine.statistics().credit_frames_sent;
     }
@@ -278,7 +282,8 @@ class world {
     for (auto& one : programs_) {
       const auto& engine = one.side.engine;
       require(!one.side.receiver_not_ready);
-      require(engine.wants_disconnect() && !engine.at_end() && engine.available() == 0);
+      require(engine.wants_disconnect() && !engine.receiving().at_end() &&
+              engine.receiving().available() == 0);
       if (!engine.failure()) std::abort();
       require(*engine.failure() == std::errc::connection_reset ||
               (one.has_aborted && *engine.failure() == std::errc::connection_aborted));
@@ -293,10 +298,10 @@ class world {
       auto& one = programs_[i];
       auto& engine = one.side.engine;
       one.read_everything();
-      require(engine.can_read() && engine.wants_disconnect() && !engine.next_send());
-      require(engine.at_end() == engine.check_read().has_value());
-      if (!aborted && engine.at_end() && !one.has_shut_down_read)
-        require(one.read == programs_[i ^ 1].side.engine.written_position());
+      require(engine.receiving().can_read() && engine.wants_disconnect() && !engine.next_send());
+      require(engine.receiving().at_end() == engine.receiving().check().has_value());
+      if (!aborted && engine.receiving().at_end() && !one.has_shut_down_read)
+        require(one.read == programs_[i ^ 1].side.engine.sending().written_position());
     }
   }
 

@@ -44,7 +44,7 @@ class victim {
       : input_(input),
         terms_{.own = {.buffers = 8, .buffer_bytes = 64 + window_size()},
                .peer = {.buffers = 8, .buffer_bytes = 64 + window_size()}},
-        send_(protocol_engine::control_bytes + 2 * slot_bytes),
+        send_(send_half::control_bytes + 2 * slot_bytes),
         receive_(std::size_t{terms_.own.buffers} * terms_.own.buffer_bytes),
         engine_(protocol_engine::create(
                     terms_, {.send = send_, .send_slot_bytes = slot_bytes, .receive = receive_})
@@ -56,16 +56,17 @@ class victim {
     while (!input_.is_empty()) {
       switch (input_.below(8)) {
         case 0:
-          static_cast<void>(engine_.write(std::span(payload_).first(input_.byte())));
+          static_cast<void>(engine_.sending().write(std::span(payload_).first(input_.byte())));
           break;
         case 1:
-          static_cast<void>(engine_.write_in_place(std::span(payload_).first(input_.byte()), 0));
+          static_cast<void>(
+              engine_.sending().write_in_place(std::span(payload_).first(input_.byte()), 0));
           break;
         case 2:
           send();
           break;
         case 3:
-          engine_.sent_up_to(input_.hostile<std::uint32_t>());
+          engine_.sending().sent_up_to(input_.hostile<std::uint32_t>());
           break;
         case 4:
           read();
@@ -106,7 +107,7 @@ class victim {
   void read() {
     std::array<std::byte, 200> bytes{};
     const auto into = std::span(bytes).first(input_.below(bytes.size()));
-    const auto count = engine_.read(into);
+    const auto count = engine_.receiving().read(into);
     require(count <= into.size() && count <= unread_.size());
     require(std::equal(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(count),
                        unread_.begin()));
@@ -114,20 +115,20 @@ class victim {
   }
 
   void post() {
-    const auto slot = engine_.next_receive();
+    const auto slot = engine_.receiving().next_slot();
     if (!slot) return;
-    engine_.posted(*slot);
+    engine_.receiving().posted(*slot);
     posted_.push_back(*slot);
   }
 
   void control() {
     switch (input_.below(16)) {
       case 0:
-        engine_.shutdown_read();
+        engine_.receiving().shutdown();
         unread_.clear();
         break;
       case 1:
-        engine_.shutdown_write();
+        engine_.sending().shutdown();
         break;
       case 2:
         engine_.abort();
@@ -139,10 +140,10 @@ class victim {
         static_cast<void>(engine_.received(input_.hostile(), input_.hostile()));
         break;
       default:
-        engine_.flush();
+        engine_.sending().flush();
         break;
     }
-    if (engine_.failure() && engine_.available() == 0) unread_.clear();
+    if (engine_.failure() && engine_.receiving().available() == 0) unread_.clear();
   }
 
   std::vector<std::byte> any_frame() {
@@ -173,31 +174,32 @@ class victim {
     const auto slot = posted_.front();
     posted_.pop_front();
     const auto frame = any_frame();
-    std::ranges::copy(frame, engine_.receive_slot(slot).begin());
-    const auto available = engine_.available();
+    std::ranges::copy(frame, engine_.receiving().memory_of(slot).begin());
+    const auto available = engine_.receiving().available();
     if (!engine_.received(slot, frame.size())) {
       require(engine_.failure().has_value());
-      if (engine_.available() == 0) unread_.clear();
+      if (engine_.receiving().available() == 0) unread_.clear();
       return;
     }
     const auto header = decode_frame(frame).value();
     require(header.sequence == received_++);
     require(header.granted >= granted_ && header.granted <= sent_ + terms_.peer.buffers);
     granted_ = header.granted;
-    if (engine_.available() == available) return;
+    if (engine_.receiving().available() == available) return;
     unread_.insert(unread_.end(), frame.begin() + frame_header_bytes, frame.end());
   }
 
   void check() {
-    const auto readable = engine_.readable();
-    require(readable.size() <= engine_.available() && engine_.available() == unread_.size());
+    const auto readable = engine_.receiving().readable();
+    require(readable.size() <= engine_.receiving().available() &&
+            engine_.receiving().available() == unread_.size());
     require(std::equal(readable.begin(), readable.end(), unread_.begin()));
-    require(engine_.credits() <= terms_.peer.buffers);
-    require(engine_.in_flight() <= engine_.most_in_flight());
+    require(engine_.sending().credits() <= terms_.peer.buffers);
+    require(engine_.sending().in_flight() <= engine_.sending().most_in_flight());
     if (const auto& failure = engine_.failure()) {
       if (!first_problem_) first_problem_ = std::string(failure->problem());
       require(*first_problem_ == failure->problem());
-      require(!engine_.check_write() && !engine_.next_receive());
+      require(!engine_.sending().check() && !engine_.receiving().next_slot());
     } else {
       require(!first_problem_);
     }

@@ -24,7 +24,7 @@ struct send_ring {
 class engine_side {
  public:
   engine_side(const rdmaxx::stream_protocol::agreement& terms, send_ring ring)
-      : send_memory_(rdmaxx::stream_protocol::protocol_engine::control_bytes +
+      : send_memory_(rdmaxx::stream_protocol::send_half::control_bytes +
                      ring.slots * ring.slot_bytes),
         receive_memory_(std::size_t{terms.own.buffers} * terms.own.buffer_bytes),
         engine(rdmaxx::stream_protocol::protocol_engine::create(terms,
@@ -37,10 +37,10 @@ class engine_side {
 
   /// Each of these takes one step and says whether there was one to take.
   bool post_receive() {
-    const auto slot = engine.next_receive();
+    const auto slot = engine.receiving().next_slot();
     if (!slot) return false;
     receive_queue_.push_back(*slot);
-    engine.posted(*slot);
+    engine.receiving().posted(*slot);
     return true;
   }
   bool send() {
@@ -61,14 +61,14 @@ class engine_side {
   }
   bool complete_send() {
     if (arrived_.empty()) return false;
-    engine.sent_up_to(arrived_.front());
+    engine.sending().sent_up_to(arrived_.front());
     arrived_.pop_front();
     return true;
   }
   /// One completion for all that have arrived, as of a batch whose last request was signalled.
   bool complete_sends() {
     if (arrived_.empty()) return false;
-    engine.sent_up_to(arrived_.back());
+    engine.sending().sent_up_to(arrived_.back());
     arrived_.clear();
     return true;
   }
@@ -81,7 +81,7 @@ class engine_side {
     }
     const auto slot = receive_queue_.front();
     receive_queue_.pop_front();
-    const auto memory = engine.receive_slot(slot);
+    const auto memory = engine.receiving().memory_of(slot);
     if (bytes.size() > memory.size()) {
       too_long = true;
       return rdmaxx::misuse_error("receiving", "the message is longer than the receive buffer");

@@ -32,7 +32,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
 
   fake_stream_device(const rdmaxx::stream_protocol::agreement& terms, std::uint32_t send_slots)
       : terms_(terms),
-        send_memory_(rdmaxx::stream_protocol::protocol_engine::control_bytes +
+        send_memory_(rdmaxx::stream_protocol::send_half::control_bytes +
                      send_slots * send_slot_bytes),
         receive_memory_(std::size_t{terms.own.buffers} * terms.own.buffer_bytes) {
     for (std::size_t slot = 0; slot < terms.own.buffers; ++slot) {

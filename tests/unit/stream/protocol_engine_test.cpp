@@ -46,13 +46,13 @@ std::string pattern(std::size_t size) {
 }
 
 std::string read_all(protocol_engine& engine) {
-  std::string text(engine.available(), ' ');
-  EXPECT_EQ(engine.read(std::as_writable_bytes(std::span(text))), text.size());
+  std::string text(engine.receiving().available(), ' ');
+  EXPECT_EQ(engine.receiving().read(std::as_writable_bytes(std::span(text))), text.size());
   return text;
 }
 
 void write_all(protocol_engine& engine, std::string_view text) {
-  ASSERT_EQ(engine.write(bytes_of(text)), text.size());
+  ASSERT_EQ(engine.sending().write(bytes_of(text)), text.size());
 }
 
 std::vector<std::byte> forged(frame_header header, std::size_t bytes) {
@@ -87,28 +87,28 @@ class protocol_engine_test : public testing::Test {
 
 TEST_F(protocol_engine_test, what_one_side_writes_the_other_one_reads) {
   write_all(a.engine, "hello");
-  EXPECT_FALSE(b.engine.can_read());
+  EXPECT_FALSE(b.engine.receiving().can_read());
   pump(a, b);
 
-  EXPECT_TRUE(b.engine.can_read());
-  EXPECT_EQ(b.engine.available(), 5U);
+  EXPECT_TRUE(b.engine.receiving().can_read());
+  EXPECT_EQ(b.engine.receiving().available(), 5U);
   EXPECT_EQ(read_all(b.engine), "hello");
-  EXPECT_FALSE(b.engine.at_end());
-  EXPECT_TRUE(b.engine.check_read().has_value());
+  EXPECT_FALSE(b.engine.receiving().at_end());
+  EXPECT_TRUE(b.engine.receiving().check().has_value());
 }
 
 TEST_F(protocol_engine_test, received_bytes_can_be_read_where_they_lie) {
   write_all(a.engine, pattern(payload + 10));
   pump(a, b);
 
-  EXPECT_EQ(b.engine.readable().size(), payload);
-  b.engine.consume(1);
-  EXPECT_EQ(b.engine.readable().size(), payload - 1);
-  EXPECT_EQ(b.engine.readable().front(), std::byte{'b'});
-  EXPECT_FALSE(b.engine.next_receive().has_value()) << "the slot is still being read";
-  b.engine.consume(payload - 1);
+  EXPECT_EQ(b.engine.receiving().readable().size(), payload);
+  b.engine.receiving().consume(1);
+  EXPECT_EQ(b.engine.receiving().readable().size(), payload - 1);
+  EXPECT_EQ(b.engine.receiving().readable().front(), std::byte{'b'});
+  EXPECT_FALSE(b.engine.receiving().next_slot().has_value()) << "the slot is still being read";
+  b.engine.receiving().consume(payload - 1);
   EXPECT_TRUE(b.post_receive());
-  EXPECT_EQ(b.engine.readable().size(), 10U);
+  EXPECT_EQ(b.engine.receiving().readable().size(), 10U);
 }
 
 TEST_F(protocol_engine_test, a_read_and_a_consume_go_across_slots) {
@@ -117,25 +117,25 @@ TEST_F(protocol_engine_test, a_read_and_a_consume_go_across_slots) {
   pump(a, b);
 
   std::string read(2 * payload + 5, ' ');
-  EXPECT_EQ(b.engine.read(std::as_writable_bytes(std::span(read))), read.size());
+  EXPECT_EQ(b.engine.receiving().read(std::as_writable_bytes(std::span(read))), read.size());
   EXPECT_EQ(read, text.substr(0, read.size()));
-  b.engine.consume(payload - 5);
-  EXPECT_EQ(b.engine.available(), 0U);
-  EXPECT_TRUE(b.engine.readable().empty());
-  b.engine.consume(1);
+  b.engine.receiving().consume(payload - 5);
+  EXPECT_EQ(b.engine.receiving().available(), 0U);
+  EXPECT_TRUE(b.engine.receiving().readable().empty());
+  b.engine.receiving().consume(1);
   EXPECT_EQ(b.engine.statistics().bytes_read, text.size());
 }
 
 TEST_F(protocol_engine_test, a_write_takes_what_there_is_room_for) {
   const auto text = pattern(5 * payload);
 
-  EXPECT_EQ(a.engine.write(bytes_of(text)), 4 * payload);
-  EXPECT_FALSE(a.engine.can_write());
-  EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
-  EXPECT_TRUE(a.engine.check_write().has_value()) << "it only has to wait";
+  EXPECT_EQ(a.engine.sending().write(bytes_of(text)), 4 * payload);
+  EXPECT_FALSE(a.engine.sending().can_write());
+  EXPECT_EQ(a.engine.sending().write(bytes_of("x")), 0U);
+  EXPECT_TRUE(a.engine.sending().check().has_value()) << "it only has to wait";
 
   pump(a, b);
-  EXPECT_TRUE(a.engine.can_write());
+  EXPECT_TRUE(a.engine.sending().can_write());
 }
 
 TEST_F(protocol_engine_test, long_texts_of_both_directions_arrive_as_they_were) {
@@ -146,8 +146,8 @@ TEST_F(protocol_engine_test, long_texts_of_both_directions_arrive_as_they_were) 
   std::size_t from_b = 0;
   while (at_a.size() != text.size() || at_b.size() != text.size()) {
     const auto before = at_a.size() + at_b.size();
-    from_a += a.engine.write(bytes_of(text).subspan(from_a));
-    from_b += b.engine.write(bytes_of(text).subspan(from_b));
+    from_a += a.engine.sending().write(bytes_of(text).subspan(from_a));
+    from_b += b.engine.sending().write(bytes_of(text).subspan(from_b));
     pump(a, b);
     at_a += read_all(a.engine);
     at_b += read_all(b.engine);
@@ -166,8 +166,8 @@ TEST(protocol_engine, sequence_and_grants_may_wrap_around) {
   std::string read;
   while (read.size() != text.size()) {
     const auto before = read.size();
-    written += a.engine.write(bytes_of(text).subspan(written));
-    static_cast<void>(b.engine.write(bytes_of("answer")));
+    written += a.engine.sending().write(bytes_of(text).subspan(written));
+    static_cast<void>(b.engine.sending().write(bytes_of("answer")));
     pump(a, b);
     read += read_all(b.engine);
     read_all(a.engine);
@@ -182,11 +182,11 @@ TEST(protocol_engine, frames_fit_the_smaller_of_send_slot_and_peers_buffer) {
   const receive_window large{.buffers = 8, .buffer_bytes = 256};
   engine_side a(terms_of(small_window, large), {.slots = 2, .slot_bytes = 128});
   engine_side b(terms_of(large, small_window), {.slots = 2, .slot_bytes = 128});
-  EXPECT_EQ(a.engine.write(bytes_of(pattern(1000))), 2 * (128 - frame_header_bytes));
-  EXPECT_EQ(b.engine.write(bytes_of(pattern(1000))), 2 * payload);
+  EXPECT_EQ(a.engine.sending().write(bytes_of(pattern(1000))), 2 * (128 - frame_header_bytes));
+  EXPECT_EQ(b.engine.sending().write(bytes_of(pattern(1000))), 2 * payload);
   pump(a, b);
-  EXPECT_EQ(b.engine.readable().size(), 128 - frame_header_bytes);
-  EXPECT_EQ(a.engine.readable().size(), payload);
+  EXPECT_EQ(b.engine.receiving().readable().size(), 128 - frame_header_bytes);
+  EXPECT_EQ(a.engine.receiving().readable().size(), payload);
   EXPECT_FALSE(a.too_long || b.too_long);
 }
 
@@ -235,10 +235,10 @@ TEST_F(protocol_engine_test, the_end_of_a_large_write_does_not_wait_for_its_begi
 TEST_F(protocol_engine_test, a_flush_lets_go_what_was_written_and_nothing_later) {
   write_all(a.engine, "a");
   EXPECT_TRUE(a.send());
-  a.engine.flush();  // nothing is there to flush
+  a.engine.sending().flush();  // nothing is there to flush
   write_all(a.engine, "b");
   EXPECT_FALSE(a.send());
-  a.engine.flush();
+  a.engine.sending().flush();
   EXPECT_TRUE(a.send());
   write_all(a.engine, "c");
   EXPECT_FALSE(a.send());
@@ -268,7 +268,7 @@ TEST_F(protocol_engine_test, a_grant_that_is_due_takes_waiting_bytes_with_it) {
 TEST_F(protocol_engine_test, memory_in_place_keeps_its_order_among_copied_bytes) {
   const auto large = pattern(2 * payload);
   write_all(a.engine, "<");
-  EXPECT_EQ(a.engine.write_in_place(bytes_of(large), 77), payload);
+  EXPECT_EQ(a.engine.sending().write_in_place(bytes_of(large), 77), payload);
   write_all(a.engine, ">");
   pump(a, b);
 
@@ -278,7 +278,7 @@ TEST_F(protocol_engine_test, memory_in_place_keeps_its_order_among_copied_bytes)
 
 TEST_F(protocol_engine_test, memory_in_place_is_handed_out_with_its_tag_and_never_copied) {
   const std::string text = "registered";
-  EXPECT_EQ(a.engine.write_in_place(bytes_of(text), 77), text.size());
+  EXPECT_EQ(a.engine.sending().write_in_place(bytes_of(text), 77), text.size());
 
   const auto frame = a.engine.next_send();
 
@@ -293,26 +293,26 @@ TEST_F(protocol_engine_test, memory_in_place_is_handed_out_with_its_tag_and_neve
 TEST_F(protocol_engine_test, memory_in_place_is_released_when_its_send_has_completed) {
   const std::string text = "registered";
   write_all(a.engine, "copied");
-  EXPECT_EQ(a.engine.write_in_place(bytes_of(text), 0), text.size());
-  EXPECT_EQ(a.engine.written_position(), 16U);
-  EXPECT_EQ(a.engine.released_position(), 0U);
+  EXPECT_EQ(a.engine.sending().write_in_place(bytes_of(text), 0), text.size());
+  EXPECT_EQ(a.engine.sending().written_position(), 16U);
+  EXPECT_EQ(a.engine.sending().released_position(), 0U);
   EXPECT_TRUE(a.send() && a.send() && a.deliver_to(b) && a.deliver_to(b));
 
   EXPECT_TRUE(a.complete_send());
-  EXPECT_EQ(a.engine.released_position(), 6U);
+  EXPECT_EQ(a.engine.sending().released_position(), 6U);
   EXPECT_TRUE(a.complete_send());
-  EXPECT_EQ(a.engine.released_position(), 16U);
+  EXPECT_EQ(a.engine.sending().released_position(), 16U);
 }
 
 TEST_F(protocol_engine_test, nothing_in_place_and_a_full_ring_take_nothing) {
-  EXPECT_EQ(a.engine.write_in_place({}, 0), 0U);
-  EXPECT_TRUE(a.engine.can_write_in_place());
+  EXPECT_EQ(a.engine.sending().write_in_place({}, 0), 0U);
+  EXPECT_TRUE(a.engine.sending().can_write_in_place());
   write_all(a.engine, pattern(4 * payload - 1));
-  EXPECT_FALSE(a.engine.can_write_in_place());
-  EXPECT_EQ(a.engine.write_in_place(bytes_of("x"), 0), 0U);
-  EXPECT_TRUE(a.engine.can_write()) << "the last slot has room for a copy";
+  EXPECT_FALSE(a.engine.sending().can_write_in_place());
+  EXPECT_EQ(a.engine.sending().write_in_place(bytes_of("x"), 0), 0U);
+  EXPECT_TRUE(a.engine.sending().can_write()) << "the last slot has room for a copy";
   a.engine.abort();
-  EXPECT_TRUE(a.engine.can_write_in_place()) << "to learn that it fails";
+  EXPECT_TRUE(a.engine.sending().can_write_in_place()) << "to learn that it fails";
 }
 
 // --- completions ---------------------------------------------------------------------------------
@@ -321,39 +321,39 @@ TEST_F(protocol_engine_test, one_completion_releases_a_whole_batch) {
   write_all(a.engine, pattern(3 * payload));
   while (a.send() || a.deliver_to(b)) {
   }
-  EXPECT_EQ(a.engine.in_flight(), 3U);
+  EXPECT_EQ(a.engine.sending().in_flight(), 3U);
 
   EXPECT_TRUE(a.complete_sends());
 
-  EXPECT_EQ(a.engine.in_flight(), 0U);
-  EXPECT_EQ(a.engine.released_position(), 3 * payload);
+  EXPECT_EQ(a.engine.sending().in_flight(), 0U);
+  EXPECT_EQ(a.engine.sending().released_position(), 3 * payload);
 }
 
 TEST_F(protocol_engine_test, completions_of_frames_that_are_not_under_way_are_ignored) {
-  a.engine.sent_up_to(0);
-  a.engine.sent_up_to(~0U);
+  a.engine.sending().sent_up_to(0);
+  a.engine.sending().sent_up_to(~0U);
   write_all(a.engine, pattern(payload));
   EXPECT_TRUE(a.send());
-  a.engine.sent_up_to(1);
-  a.engine.sent_up_to(~0U);
-  EXPECT_EQ(a.engine.in_flight(), 1U);
-  a.engine.sent_up_to(0);
-  EXPECT_EQ(a.engine.in_flight(), 0U);
+  a.engine.sending().sent_up_to(1);
+  a.engine.sending().sent_up_to(~0U);
+  EXPECT_EQ(a.engine.sending().in_flight(), 1U);
+  a.engine.sending().sent_up_to(0);
+  EXPECT_EQ(a.engine.sending().in_flight(), 0U);
 }
 
 // --- credits -------------------------------------------------------------------------------------
 
 TEST_F(protocol_engine_test, a_writer_stops_before_the_reserve_and_goes_on_when_the_peer_reads) {
   std::size_t written = 0;
-  while (const auto count = a.engine.write(bytes_of(pattern(payload)))) {
+  while (const auto count = a.engine.sending().write(bytes_of(pattern(payload)))) {
     written += count;
     pump(a, b);
   }
-  EXPECT_EQ(a.engine.credits(), protocol_engine::control_reserve);
-  EXPECT_EQ(b.engine.available(), (8 - protocol_engine::control_reserve) * payload);
+  EXPECT_EQ(a.engine.sending().credits(), send_half::control_reserve);
+  EXPECT_EQ(b.engine.receiving().available(), (8 - send_half::control_reserve) * payload);
   EXPECT_EQ(a.engine.statistics().credit_stalls, 1U);
-  EXPECT_FALSE(a.engine.can_write());
-  EXPECT_TRUE(a.engine.check_write().has_value());
+  EXPECT_FALSE(a.engine.sending().can_write());
+  EXPECT_TRUE(a.engine.sending().check().has_value());
 
   std::size_t read = 0;
   while (read != written) {
@@ -362,22 +362,22 @@ TEST_F(protocol_engine_test, a_writer_stops_before_the_reserve_and_goes_on_when_
     read += count;
     pump(a, b);
   }
-  EXPECT_TRUE(a.engine.can_write());
+  EXPECT_TRUE(a.engine.sending().can_write());
 }
 
 TEST_F(protocol_engine_test, both_may_write_without_reading_and_then_read_everything) {
   std::size_t at_a = 0;
   std::size_t at_b = 0;
   for (bool moved = true; moved;) {
-    const auto from_a = a.engine.write(bytes_of(pattern(1000)));
-    const auto from_b = b.engine.write(bytes_of(pattern(1000)));
+    const auto from_a = a.engine.sending().write(bytes_of(pattern(1000)));
+    const auto from_b = b.engine.sending().write(bytes_of(pattern(1000)));
     at_b += from_a;
     at_a += from_b;
     moved = from_a + from_b != 0;
     pump(a, b);
   }
   EXPECT_FALSE(a.engine.failure() || b.engine.failure());
-  EXPECT_FALSE(a.engine.can_write() || b.engine.can_write());
+  EXPECT_FALSE(a.engine.sending().can_write() || b.engine.sending().can_write());
 
   while (at_a + at_b != 0) {
     const auto here = read_all(a.engine).size();
@@ -422,12 +422,12 @@ TEST_F(protocol_engine_test, a_buffer_is_granted_only_when_it_has_been_posted) {
   read_all(b.engine);
   EXPECT_FALSE(b.send());
   std::vector<std::size_t> slots;
-  while (const auto slot = b.engine.next_receive()) slots.push_back(*slot);
+  while (const auto slot = b.engine.receiving().next_slot()) slots.push_back(*slot);
   EXPECT_EQ(slots.size(), 4U);
   EXPECT_FALSE(b.engine.next_send().has_value());
-  for (const auto slot : slots) b.engine.posted(slot);
-  b.engine.posted(slots.front());  // once more: ignored
-  b.engine.posted(1000);
+  for (const auto slot : slots) b.engine.receiving().posted(slot);
+  b.engine.receiving().posted(slots.front());  // once more: ignored
+  b.engine.receiving().posted(1000);
 
   const auto frame = b.engine.next_send();
 
@@ -436,7 +436,7 @@ TEST_F(protocol_engine_test, a_buffer_is_granted_only_when_it_has_been_posted) {
 }
 
 TEST_F(protocol_engine_test, a_control_frames_buffer_comes_back_with_the_very_next_frame) {
-  b.engine.shutdown_read();
+  b.engine.receiving().shutdown();
   EXPECT_TRUE(b.send() && b.deliver_to(a));
 
   EXPECT_FALSE(a.send()) << "the stop's buffer has to be posted first";
@@ -451,33 +451,33 @@ TEST_F(protocol_engine_test, a_control_frames_buffer_comes_back_with_the_very_ne
 
 TEST_F(protocol_engine_test, after_shutdown_write_the_peer_reads_the_end_behind_the_data) {
   write_all(a.engine, "last");
-  a.engine.shutdown_write();
-  EXPECT_TRUE(a.engine.can_write()) << "to learn that it fails";
-  EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
-  EXPECT_EQ(a.engine.check_write().error(), std::errc::broken_pipe);
+  a.engine.sending().shutdown();
+  EXPECT_TRUE(a.engine.sending().can_write()) << "to learn that it fails";
+  EXPECT_EQ(a.engine.sending().write(bytes_of("x")), 0U);
+  EXPECT_EQ(a.engine.sending().check().error(), std::errc::broken_pipe);
   pump(a, b);
 
-  EXPECT_FALSE(b.engine.at_end());
+  EXPECT_FALSE(b.engine.receiving().at_end());
   EXPECT_EQ(read_all(b.engine), "last");
-  EXPECT_TRUE(b.engine.at_end() && b.engine.can_read());
-  EXPECT_TRUE(b.engine.check_read().has_value());
+  EXPECT_TRUE(b.engine.receiving().at_end() && b.engine.receiving().can_read());
+  EXPECT_TRUE(b.engine.receiving().check().has_value());
   EXPECT_EQ(a.engine.statistics().frames_sent, 1U) << "fin travels with the data";
   EXPECT_FALSE(a.engine.wants_disconnect() || b.engine.wants_disconnect());
 }
 
 TEST_F(protocol_engine_test, a_half_closed_stream_still_carries_the_other_direction) {
-  a.engine.shutdown_write();
+  a.engine.sending().shutdown();
   pump(a, b);
-  EXPECT_TRUE(b.engine.at_end());
+  EXPECT_TRUE(b.engine.receiving().at_end());
   for (int i = 0; i < 100; ++i) {
     write_all(b.engine, pattern(payload));
     pump(a, b);
     EXPECT_EQ(read_all(a.engine).size(), payload);
   }
-  b.engine.shutdown_write();
+  b.engine.sending().shutdown();
   pump(a, b);
 
-  EXPECT_TRUE(a.engine.at_end());
+  EXPECT_TRUE(a.engine.receiving().at_end());
   EXPECT_TRUE(a.engine.wants_disconnect() && b.engine.wants_disconnect());
 }
 
@@ -487,29 +487,29 @@ TEST_F(protocol_engine_test, both_may_end_at_once_or_in_either_order) {
     engine_side y(terms_of(small_window, small_window), {});
     write_all(x.engine, "x");
     write_all(y.engine, "y");
-    if (order != 1) x.engine.shutdown_write();
+    if (order != 1) x.engine.sending().shutdown();
     if (order == 0) pump(x, y);
-    y.engine.shutdown_write();
+    y.engine.sending().shutdown();
     if (order == 1) pump(x, y);
-    x.engine.shutdown_write();
+    x.engine.sending().shutdown();
     pump(x, y);
     x.engine.connection_lost();
     y.engine.connection_lost();
 
     EXPECT_EQ(read_all(x.engine), "y");
     EXPECT_EQ(read_all(y.engine), "x");
-    EXPECT_TRUE(x.engine.at_end() && y.engine.at_end());
+    EXPECT_TRUE(x.engine.receiving().at_end() && y.engine.receiving().at_end());
     EXPECT_TRUE(x.engine.wants_disconnect() && y.engine.wants_disconnect());
     EXPECT_FALSE(x.engine.failure() || y.engine.failure());
   }
 }
 
 TEST_F(protocol_engine_test, the_connection_may_end_only_when_the_fin_has_arrived) {
-  b.engine.shutdown_write();
+  b.engine.sending().shutdown();
   pump(a, b);
   write_all(a.engine, pattern(payload));
   EXPECT_TRUE(a.send());
-  a.engine.shutdown_write();
+  a.engine.sending().shutdown();
   EXPECT_TRUE(a.send());
   EXPECT_TRUE(a.deliver_to(b) && a.complete_send());
   EXPECT_FALSE(a.engine.wants_disconnect()) << "only the frame before it has arrived";
@@ -518,50 +518,50 @@ TEST_F(protocol_engine_test, the_connection_may_end_only_when_the_fin_has_arrive
 }
 
 TEST_F(protocol_engine_test, a_fin_waits_like_data_for_a_peer_that_does_not_read) {
-  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
-  a.engine.shutdown_write();
+  while (a.engine.sending().write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  a.engine.sending().shutdown();
   pump(a, b);
   std::size_t read = 0;
-  while (!b.engine.at_end()) {
+  while (!b.engine.receiving().at_end()) {
     const auto count = read_all(b.engine).size();
     ASSERT_NE(count, 0U);
     read += count;
     pump(a, b);
   }
-  EXPECT_EQ(read, a.engine.written_position());
+  EXPECT_EQ(read, a.engine.sending().written_position());
 }
 
 TEST_F(protocol_engine_test, after_both_ends_nobody_sends_anything) {
-  a.engine.shutdown_write();
-  b.engine.shutdown_write();
+  a.engine.sending().shutdown();
+  b.engine.sending().shutdown();
   pump(a, b);
-  a.engine.shutdown_read();
-  b.engine.shutdown_read();
+  a.engine.receiving().shutdown();
+  b.engine.receiving().shutdown();
   EXPECT_FALSE(a.send() || b.send());
 }
 
 // --- stop ----------------------------------------------------------------------------------------
 
 TEST_F(protocol_engine_test, after_shutdown_read_the_peers_writes_fail_and_its_end_arrives) {
-  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  while (a.engine.sending().write(bytes_of(pattern(payload))) != 0) pump(a, b);
   const auto sent = a.engine.statistics().frames_sent;
-  b.engine.shutdown_read();
-  EXPECT_TRUE(b.engine.at_end() && b.engine.can_read());
-  EXPECT_EQ(b.engine.available(), 0U);
+  b.engine.receiving().shutdown();
+  EXPECT_TRUE(b.engine.receiving().at_end() && b.engine.receiving().can_read());
+  EXPECT_EQ(b.engine.receiving().available(), 0U);
   pump(a, b);
 
   EXPECT_EQ(a.engine.statistics().frames_sent, sent + 1) << "its fin, and nothing that was queued";
-  EXPECT_TRUE(a.engine.can_write());
-  EXPECT_EQ(a.engine.write(bytes_of("x")), 0U);
-  const auto failed = a.engine.check_write();
+  EXPECT_TRUE(a.engine.sending().can_write());
+  EXPECT_EQ(a.engine.sending().write(bytes_of("x")), 0U);
+  const auto failed = a.engine.sending().check();
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error(), std::errc::broken_pipe);
   EXPECT_EQ(failed.error().category(), error_category::peer);
-  EXPECT_EQ(a.engine.released_position(), a.engine.written_position());
+  EXPECT_EQ(a.engine.sending().released_position(), a.engine.sending().written_position());
   EXPECT_FALSE(a.engine.failure()) << "the other direction goes on";
 
   write_all(b.engine, "still here");
-  b.engine.shutdown_write();
+  b.engine.sending().shutdown();
   pump(a, b);
   EXPECT_EQ(read_all(a.engine), "still here");
   EXPECT_TRUE(a.engine.wants_disconnect() && b.engine.wants_disconnect());
@@ -571,32 +571,34 @@ TEST_F(protocol_engine_test, what_arrives_after_shutdown_read_is_dropped_and_its
   write_all(a.engine, pattern(4 * payload));
   while (a.send()) {
   }
-  b.engine.shutdown_read();
+  b.engine.receiving().shutdown();
   pump(a, b);
 
-  EXPECT_EQ(b.engine.available(), 0U);
+  EXPECT_EQ(b.engine.receiving().available(), 0U);
   EXPECT_FALSE(b.engine.failure());
-  a.engine.shutdown_write();
-  b.engine.shutdown_write();
+  a.engine.sending().shutdown();
+  b.engine.sending().shutdown();
   pump(a, b);
   EXPECT_TRUE(a.engine.wants_disconnect() && b.engine.wants_disconnect());
 }
 
 TEST_F(protocol_engine_test, a_stop_reaches_a_peer_that_does_not_read_either) {
-  while (a.engine.write(bytes_of(pattern(payload))) + b.engine.write(bytes_of(pattern(payload))) !=
+  while (a.engine.sending().write(bytes_of(pattern(payload))) +
+             b.engine.sending().write(bytes_of(pattern(payload))) !=
          0) {
     pump(a, b);
   }
-  b.engine.shutdown_read();
-  b.engine.shutdown_read();
+  b.engine.receiving().shutdown();
+  b.engine.receiving().shutdown();
   pump(a, b);
-  EXPECT_EQ(a.engine.check_write().error(), std::errc::broken_pipe);
+  EXPECT_EQ(a.engine.sending().check().error(), std::errc::broken_pipe);
 }
 
 // --- abort, loss ---------------------------------------------------------------------------------
 
 TEST_F(protocol_engine_test, an_abort_reaches_a_peer_that_does_not_read_and_ends_everything) {
-  while (a.engine.write(bytes_of(pattern(payload))) + b.engine.write(bytes_of(pattern(payload))) !=
+  while (a.engine.sending().write(bytes_of(pattern(payload))) +
+             b.engine.sending().write(bytes_of(pattern(payload))) !=
          0) {
     pump(a, b);
   }
@@ -604,31 +606,31 @@ TEST_F(protocol_engine_test, an_abort_reaches_a_peer_that_does_not_read_and_ends
   EXPECT_FALSE(a.engine.wants_disconnect()) << "the peer is to be told first";
   pump(a, b);
 
-  for (const auto& failed : {b.engine.check_read(), b.engine.check_write()}) {
+  for (const auto& failed : {b.engine.receiving().check(), b.engine.sending().check()}) {
     ASSERT_FALSE(failed.has_value());
     EXPECT_EQ(failed.error(), std::errc::connection_reset);
     EXPECT_EQ(failed.error().category(), error_category::peer);
     EXPECT_EQ(failed.error().problem(), "aborted by the peer");
   }
-  for (const auto& failed : {a.engine.check_read(), a.engine.check_write()}) {
+  for (const auto& failed : {a.engine.receiving().check(), a.engine.sending().check()}) {
     ASSERT_FALSE(failed.has_value());
     EXPECT_EQ(failed.error(), std::errc::connection_aborted);
   }
   for (const auto* side : {&a, &b}) {
     EXPECT_TRUE(side->engine.wants_disconnect());
-    EXPECT_TRUE(side->engine.can_read() && side->engine.can_write());
-    EXPECT_EQ(side->engine.available(), 0U);
-    EXPECT_FALSE(side->engine.at_end());
+    EXPECT_TRUE(side->engine.receiving().can_read() && side->engine.sending().can_write());
+    EXPECT_EQ(side->engine.receiving().available(), 0U);
+    EXPECT_FALSE(side->engine.receiving().at_end());
   }
 }
 
 TEST_F(protocol_engine_test, an_abort_stays_an_abort_when_the_connection_goes) {
-  a.engine.shutdown_write();
+  a.engine.sending().shutdown();
   pump(a, b);
   a.engine.abort();
   pump(a, b);
   b.engine.connection_lost();
-  EXPECT_FALSE(b.engine.at_end());
+  EXPECT_FALSE(b.engine.receiving().at_end());
   EXPECT_EQ(b.engine.failure().value(), std::errc::connection_reset);
 }
 
@@ -637,26 +639,26 @@ TEST_F(protocol_engine_test, a_lost_connection_is_not_the_end_but_leaves_what_ha
   pump(a, b);
   b.engine.connection_lost();
 
-  EXPECT_TRUE(b.engine.check_read().has_value());
+  EXPECT_TRUE(b.engine.receiving().check().has_value());
   EXPECT_EQ(read_all(b.engine), "arrived");
-  EXPECT_FALSE(b.engine.at_end());
-  EXPECT_TRUE(b.engine.can_read() && b.engine.can_write());
-  EXPECT_EQ(b.engine.check_read().error(), std::errc::connection_aborted);
-  EXPECT_THAT(b.engine.check_write().error().problem(), HasSubstr("lost"));
+  EXPECT_FALSE(b.engine.receiving().at_end());
+  EXPECT_TRUE(b.engine.receiving().can_read() && b.engine.sending().can_write());
+  EXPECT_EQ(b.engine.receiving().check().error(), std::errc::connection_aborted);
+  EXPECT_THAT(b.engine.sending().check().error().problem(), HasSubstr("lost"));
   EXPECT_TRUE(b.engine.wants_disconnect());
   EXPECT_FALSE(b.send());
 }
 
 TEST_F(protocol_engine_test, a_connection_lost_behind_the_peers_fin_still_reads_to_the_end) {
   write_all(a.engine, "all");
-  a.engine.shutdown_write();
+  a.engine.sending().shutdown();
   pump(a, b);
   b.engine.connection_lost();
 
   EXPECT_EQ(read_all(b.engine), "all");
-  EXPECT_TRUE(b.engine.at_end());
-  EXPECT_TRUE(b.engine.check_read().has_value());
-  EXPECT_EQ(b.engine.check_write().error(), std::errc::connection_aborted);
+  EXPECT_TRUE(b.engine.receiving().at_end());
+  EXPECT_TRUE(b.engine.receiving().check().has_value());
+  EXPECT_EQ(b.engine.sending().check().error(), std::errc::connection_aborted);
 }
 
 TEST_F(protocol_engine_test, an_abort_without_a_connection_tells_nobody) {
@@ -717,13 +719,13 @@ TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays)
     EXPECT_EQ(failed.error().category(), error_category::peer);
     EXPECT_THAT(std::string(failed.error().problem()), HasSubstr(std::string(problem)));
     EXPECT_EQ(victim.engine.failure().value().problem(), failed.error().problem());
-    EXPECT_EQ(victim.engine.available(), 0U);
-    EXPECT_FALSE(victim.engine.at_end());
+    EXPECT_EQ(victim.engine.receiving().available(), 0U);
+    EXPECT_FALSE(victim.engine.receiving().at_end());
 
     const auto honest = victim.arrive(forged({.sequence = 1, .granted = 8}, 1));
     ASSERT_FALSE(honest.has_value());
     EXPECT_EQ(honest.error().problem(), failed.error().problem());
-    EXPECT_EQ(victim.engine.check_write().error(), std::errc::protocol_error);
+    EXPECT_EQ(victim.engine.sending().check().error(), std::errc::protocol_error);
     EXPECT_FALSE(victim.post_receive());
 
     EXPECT_FALSE(victim.engine.wants_disconnect());
@@ -731,7 +733,7 @@ TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays)
     ASSERT_TRUE(reset.has_value());
     EXPECT_EQ(header_of(*reset).kind, frame_kind::reset);
     EXPECT_FALSE(victim.send());
-    victim.engine.sent_up_to(reset->sequence);
+    victim.engine.sending().sent_up_to(reset->sequence);
     EXPECT_TRUE(victim.engine.wants_disconnect());
   }
 }
@@ -743,7 +745,7 @@ TEST_F(protocol_engine_test, the_truth_next_to_each_lie_is_accepted) {
     ASSERT_TRUE(victim.send());
     ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 8}, 1)).has_value());
     EXPECT_TRUE(victim.arrive(forged({.sequence = 1, .granted = granted}, payload)).has_value());
-    EXPECT_EQ(victim.engine.credits(), granted - 1);
+    EXPECT_EQ(victim.engine.sending().credits(), granted - 1);
   }
 }
 
@@ -775,14 +777,14 @@ TEST_F(protocol_engine_test, without_credits_a_failed_connection_ends_without_a_
   while (victim.send()) {
   }
   // A peer that takes frames and never grants their buffers again uses up the reserve, too.
-  victim.engine.shutdown_read();
+  victim.engine.receiving().shutdown();
   ASSERT_TRUE(victim.send());
   for (std::uint32_t sequence = 0; sequence < 12; ++sequence) {
     ASSERT_TRUE(victim.arrive(forged({.sequence = sequence, .granted = 8}, 1)).has_value());
     while (victim.post_receive() || victim.send()) {
     }
   }
-  EXPECT_EQ(victim.engine.credits(), 0U);
+  EXPECT_EQ(victim.engine.sending().credits(), 0U);
 
   victim.engine.abort();
 
@@ -801,7 +803,7 @@ TEST_F(protocol_engine_test, a_slot_that_was_not_posted_is_the_drivers_mistake) 
 }
 
 TEST(protocol_engine, memory_that_does_not_fit_the_agreement_is_refused) {
-  std::vector<std::byte> send(protocol_engine::control_bytes + 2 * std::size_t{64});
+  std::vector<std::byte> send(send_half::control_bytes + 2 * std::size_t{64});
   std::vector<std::byte> receive(8 * std::size_t{64});
   const auto terms = terms_of(small_window, small_window);
   const auto problem = [](const agreement& agreed, const engine_memory& memory) {
@@ -828,13 +830,13 @@ TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_the_reserve_for_
   // A reader that also writes, to a peer that never reads: its credits are the reserve only.
   engine_side a(terms_of(small_window, small_window), {});
   engine_side b(terms_of(small_window, small_window), {});
-  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
-  ASSERT_EQ(a.engine.credits(), protocol_engine::control_reserve);
+  while (a.engine.sending().write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  ASSERT_EQ(a.engine.sending().credits(), send_half::control_reserve);
   for (int i = 0; i < 1000; ++i) {
-    static_cast<void>(b.engine.write(bytes_of(pattern(3 * payload))));
+    static_cast<void>(b.engine.sending().write(bytes_of(pattern(3 * payload))));
     pump(a, b);
     read_all(a.engine);
-    ASSERT_GE(a.engine.credits(), 2U) << "stop and reset still find theirs";
+    ASSERT_GE(a.engine.sending().credits(), 2U) << "stop and reset still find theirs";
   }
   EXPECT_GT(a.engine.statistics().credit_frames_sent, 500U);
 }
@@ -842,20 +844,20 @@ TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_the_reserve_for_
 TEST(protocol_engine, a_driver_that_posts_receives_late_holds_up_only_itself) {
   engine_side a(terms_of(small_window, small_window), {});
   engine_side b(terms_of(small_window, small_window), {});
-  while (a.engine.write(bytes_of(pattern(payload))) != 0) pump(a, b);
+  while (a.engine.sending().write(bytes_of(pattern(payload))) != 0) pump(a, b);
   for (int i = 0; i < 20; ++i) {
-    static_cast<void>(b.engine.write(bytes_of(pattern(4 * payload))));
+    static_cast<void>(b.engine.sending().write(bytes_of(pattern(4 * payload))));
     while (b.send() || b.deliver_to(a) || b.complete_send()) {
     }
     read_all(a.engine);
     while (a.post_receive() || a.send() || a.deliver_to(b) || a.complete_send()) {
     }
-    ASSERT_GE(a.engine.credits(), 2U) << "round " << i;
+    ASSERT_GE(a.engine.sending().credits(), 2U) << "round " << i;
   }
   EXPECT_FALSE(b.send());
-  EXPECT_FALSE(b.engine.can_write());
+  EXPECT_FALSE(b.engine.sending().can_write());
   pump(a, b);
-  EXPECT_TRUE(b.engine.can_write());
+  EXPECT_TRUE(b.engine.sending().can_write());
 }
 
 TEST(protocol_engine, is_described_with_its_numbers) {
@@ -869,5 +871,5 @@ TEST(protocol_engine, is_described_with_its_numbers) {
   EXPECT_THAT(describe(a.engine.statistics()), HasSubstr("written 5 bytes"));
   a.engine.abort();
   EXPECT_THAT(describe(a.engine), HasSubstr("aborted by this side"));
-  EXPECT_EQ(a.engine.most_in_flight(), 8U);
+  EXPECT_EQ(a.engine.sending().most_in_flight(), 8U);
 }

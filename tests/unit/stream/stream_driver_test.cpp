@@ -80,7 +80,7 @@ class stream_driver_test : public testing::Test {
   }
   /// What a user is told who reads on.
   error failure_of_reading() {
-    const auto state = driver.engine().check_read();
+    const auto state = driver.engine().receiving().check();
     if (state) ADD_FAILURE() << "reading has not failed";
     return driver.explain(state.error());
   }
@@ -103,7 +103,7 @@ TEST_F(stream_driver_test, what_is_written_is_posted_as_one_frame_with_its_seque
 }
 
 TEST_F(stream_driver_test, the_middle_and_the_end_of_a_batch_are_signaled) {
-  EXPECT_EQ(driver.engine().write(bytes_of(std::string(4 * payload, 'x'))), 4 * payload);
+  EXPECT_EQ(driver.engine().sending().write(bytes_of(std::string(4 * payload, 'x'))), 4 * payload);
   driver.post_due();
   ASSERT_EQ(device.sends.size(), 4U);
   std::vector<bool> signaled;
@@ -120,16 +120,16 @@ TEST_F(stream_driver_test, a_long_write_posts_the_first_half_before_it_fills_the
 TEST_F(stream_driver_test, a_completion_makes_room_for_all_before_it) {
   write(std::string(4 * payload, 'x'));
   driver.make_room();
-  EXPECT_FALSE(driver.engine().can_write());
+  EXPECT_FALSE(driver.engine().sending().can_write());
   device.complete_sends();
   driver.make_room();
-  EXPECT_TRUE(driver.engine().can_write());
-  EXPECT_EQ(driver.engine().in_flight(), 0U);
+  EXPECT_TRUE(driver.engine().sending().can_write());
+  EXPECT_EQ(driver.engine().sending().in_flight(), 0U);
 }
 
 TEST_F(stream_driver_test, what_arrives_is_read_and_its_buffer_is_posted_again) {
   arrive("hello");
-  EXPECT_FALSE(driver.engine().can_read());
+  EXPECT_FALSE(driver.engine().receiving().can_read());
   driver.progress();
   EXPECT_EQ(device.receives.size(), window.buffers - 1);
   EXPECT_EQ(read(), "hello");
@@ -166,7 +166,7 @@ TEST_F(stream_driver_test, a_reader_arms_the_sends_if_something_waits_for_them) 
   write("a");
   driver.arm(interest::arrivals);
   EXPECT_EQ(device.arms[0], 0) << "nothing waits for this send";
-  ASSERT_EQ(driver.engine().write(bytes_of("b")), 1U);
+  ASSERT_EQ(driver.engine().sending().write(bytes_of("b")), 1U);
   driver.arm(interest::arrivals);
   EXPECT_EQ(device.arms[0], 1) << "the second small write leaves when the first one is done";
 }
@@ -174,7 +174,7 @@ TEST_F(stream_driver_test, a_reader_arms_the_sends_if_something_waits_for_them) 
 TEST_F(stream_driver_test, what_completed_before_the_queues_were_armed_is_seen_by_arming) {
   arrive("early");
   driver.arm(interest::arrivals);
-  EXPECT_TRUE(driver.engine().can_read());
+  EXPECT_TRUE(driver.engine().receiving().can_read());
 }
 
 TEST_F(stream_driver_test, an_event_disarms_its_own_queue) {
@@ -227,7 +227,7 @@ TEST_F(stream_driver_test, what_is_flushed_before_the_cause_is_known_does_not_hi
 
 TEST_F(stream_driver_test, a_post_that_fails_ends_the_connection) {
   device.takes_only = 1;
-  ASSERT_EQ(driver.engine().write(bytes_of(std::string(3 * payload, 'x'))), 3 * payload);
+  ASSERT_EQ(driver.engine().sending().write(bytes_of(std::string(3 * payload, 'x'))), 3 * payload);
   driver.post_due();
   EXPECT_TRUE(driver.is_down());
   EXPECT_EQ(device.disconnects, 1);
@@ -292,32 +292,32 @@ TEST_F(stream_driver_test, what_had_arrived_before_a_peer_disconnects_can_be_rea
 
 TEST_F(stream_driver_test, a_peer_that_disconnects_behind_its_fin_has_got_everything) {
   write("all of it");
-  driver.engine().shutdown_write();
+  driver.engine().sending().shutdown();
   driver.post_due();
   arrive("", true);
   device.connection_events.push_back(event::disconnected);
   device.fail_sends(IBV_WC_WR_FLUSH_ERR);  // the acknowledgement was lost
   driver.progress();
   EXPECT_FALSE(driver.engine().failure());
-  EXPECT_TRUE(driver.engine().has_sent_fin());
-  EXPECT_EQ(driver.engine().unconfirmed(), 0U);
+  EXPECT_TRUE(driver.engine().sending().has_sent_fin());
+  EXPECT_EQ(driver.engine().sending().unconfirmed(), 0U);
 }
 
 TEST_F(stream_driver_test, the_answer_to_the_own_disconnect_is_not_the_peers) {
   write("x");
-  driver.engine().shutdown_write();
+  driver.engine().sending().shutdown();
   driver.post_due();
   arrive("", true);
   driver.disconnect();
   device.connection_events.push_back(event::disconnected);
   device.fail_sends(IBV_WC_WR_FLUSH_ERR);
   driver.progress();
-  EXPECT_FALSE(driver.engine().has_sent_fin());
+  EXPECT_FALSE(driver.engine().sending().has_sent_fin());
   EXPECT_TRUE(driver.engine().failure());
 }
 
 TEST_F(stream_driver_test, both_ends_in_order_end_the_connection_once) {
-  driver.engine().shutdown_write();
+  driver.engine().sending().shutdown();
   driver.post_due();
   arrive("", true);
   device.complete_sends();
@@ -400,14 +400,14 @@ TEST_F(stream_driver_test, a_probe_releases_no_frame) {
   ASSERT_TRUE(device.post_probe());
   device.complete_sends();
   driver.progress();
-  EXPECT_EQ(driver.engine().in_flight(), sent.size());
+  EXPECT_EQ(driver.engine().sending().in_flight(), sent.size());
   EXPECT_TRUE(driver.has_caller_memory());
 }
 
 // --- memory of the caller ------------------------------------------------------------------------
 
 TEST_F(stream_driver_test, memory_of_the_caller_is_free_when_its_requests_were_flushed) {
-  ASSERT_EQ(driver.engine().write_in_place(bytes_of("zero-copy"), 0), 9U);
+  ASSERT_EQ(driver.engine().sending().write_in_place(bytes_of("zero-copy"), 0), 9U);
   driver.post_due();
   EXPECT_TRUE(driver.has_caller_memory());
   driver.release_caller_memory();
@@ -419,7 +419,7 @@ TEST_F(stream_driver_test, memory_of_the_caller_is_free_when_its_requests_were_f
 
 TEST_F(stream_driver_test, flushes_that_are_lost_take_the_queue_pair_with_them) {
   device.loses_flushes = true;
-  ASSERT_EQ(driver.engine().write_in_place(bytes_of("zero-copy"), 0), 9U);
+  ASSERT_EQ(driver.engine().sending().write_in_place(bytes_of("zero-copy"), 0), 9U);
   driver.post_due();
   driver.release_caller_memory();
   driver.progress();
@@ -435,7 +435,7 @@ TEST_F(stream_driver_test, flushes_that_are_lost_take_the_queue_pair_with_them) 
 
 TEST_F(stream_driver_test, requests_that_were_refused_do_not_hold_memory) {
   device.takes_only = 0;
-  ASSERT_EQ(driver.engine().write_in_place(bytes_of("zero-copy"), 0), 9U);
+  ASSERT_EQ(driver.engine().sending().write_in_place(bytes_of("zero-copy"), 0), 9U);
   driver.post_due();
   EXPECT_TRUE(driver.is_down());
   EXPECT_FALSE(driver.has_caller_memory());

@@ -1,0 +1,187 @@
+#pragma once
+
+// send_half: the half of a protocol_engine that sends: what was written waits in a ring of slots,
+// is handed out as frames while the peer has buffers for them, and is released when their sends
+// have completed. Small writes share a frame while another small one is under way.
+//
+// Lifetime: a part of its engine. Threads: one at a time, for the engine as a whole.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rdmaxx/core/result.hpp>
+#include <rdmaxx/stream/engine_core.hpp>
+#include <rdmaxx/stream/frame.hpp>
+
+namespace rdmaxx::inline v0::stream_protocol {
+
+/// A frame to post as one SEND, in the order in which they are handed out.
+struct outgoing_frame {
+  std::uint32_t sequence = 0;          ///< for sent_up_to()
+  std::span<const std::byte> bytes{};  ///< the header, and the payload if it was copied
+  /// What write_in_place() was given, to be gathered behind `bytes`, and the tag that came with it.
+  std::span<const std::byte> in_place{};
+  std::uint64_t tag = 0;
+};
+/// "frame 7: 16 bytes and 4096 in place"
+[[nodiscard]] std::string describe(const outgoing_frame& frame);
+
+class send_half {
+ public:
+  static constexpr std::size_t control_slots = 4;
+  static constexpr std::size_t control_slot_bytes = 32;
+  /// The beginning of the send memory, for frames that are not data.
+  static constexpr std::size_t control_bytes = control_slots * control_slot_bytes;
+  /// Data leaves so many of the peer's buffers to the other frames: two credits, stop and reset.
+  static constexpr std::uint32_t control_reserve = 4;
+  static constexpr std::size_t fewest_slots = 2;
+
+  // --- what a writer does ----------------------------------------------------------------------
+
+  /// Copies as many bytes as there is room for. 0: wait for can_write(), or check() says why never.
+  [[nodiscard]] std::size_t write(std::span<const std::byte> bytes) noexcept;
+  /// The same without a copy: takes as many bytes as fit into one frame, or 0: wait for
+  /// can_write_in_place(). They must stay as they are until released_position() has passed them.
+  [[nodiscard]] std::size_t write_in_place(std::span<const std::byte> bytes,
+                                           std::uint64_t tag) noexcept;
+  /// What has been written so far does not wait for company.
+  void flush() noexcept { flush_ = handed_ != written_; }
+  /// Nothing more will be written; the peer reads the end of the stream behind what was.
+  void shutdown() noexcept;
+
+  /// True if write() takes something, or never will again.
+  [[nodiscard]] bool can_write() const noexcept { return can_write_in_place() || has_open_slot(); }
+  /// The same for write_in_place(), which needs a slot of its own.
+  [[nodiscard]] bool can_write_in_place() const noexcept {
+    return !accepts_writes() || has_free_slot();
+  }
+  /// An error if nothing can be written any more: EPIPE after shutdown() or if the peer has stopped
+  /// reading, or the engine's failure().
+  [[nodiscard]] result<void> check() const;
+
+  [[nodiscard]] std::uint64_t written_position() const noexcept {
+    return core_->numbers.bytes_written;
+  }
+  /// Bytes before this position of the stream are no longer needed: sent, or dropped.
+  [[nodiscard]] std::uint64_t released_position() const noexcept;
+  /// Bytes that were written and of which no completion has told that they were sent; of those that
+  /// were dropped none ever will.
+  [[nodiscard]] std::uint64_t unconfirmed() const noexcept {
+    return core_->numbers.bytes_written - confirmed_;
+  }
+  /// Something that was written, or the end, has not been handed out yet.
+  [[nodiscard]] bool has_unsent() const noexcept {
+    if (core_->failure || !core_->is_connected) return false;
+    return handed_ != written_ || (end_ != write_end::open && !fin_handed_);
+  }
+  /// The end of what this side writes has reached the peer, behind all the rest.
+  [[nodiscard]] bool has_sent_fin() const noexcept { return fin_sent_; }
+
+  // --- what a driver does ----------------------------------------------------------------------
+
+  /// The sends of the frames up to and with this one have completed. Others than those that are
+  /// under way are ignored.
+  void sent_up_to(std::uint32_t sequence) noexcept;
+  /// Frames handed out that have not completed.
+  [[nodiscard]] std::size_t in_flight() const noexcept { return next_sequence_ - completed_; }
+  /// The entries that the send queue must have.
+  [[nodiscard]] std::size_t most_in_flight() const noexcept {
+    return control_slots + slots_.size();
+  }
+  /// The bytes of a frame that write() fills.
+  [[nodiscard]] std::size_t frame_capacity() const noexcept { return copy_capacity_; }
+  /// Frames that the peer has buffers for.
+  [[nodiscard]] std::uint32_t credits() const noexcept { return peer_granted_ - next_sequence_; }
+  /// Data could not be handed out for want of them.
+  [[nodiscard]] bool waits_for_credits() const noexcept { return is_stalled_; }
+
+ private:
+  friend class protocol_engine;
+
+  struct slot {
+    std::uint64_t begin = 0;  // position in the stream
+    std::uint32_t bytes = 0;  // copied payload
+    std::uint32_t sequence = 0;
+    std::span<const std::byte> in_place{};
+    std::uint64_t tag = 0;
+  };
+  enum class write_end : std::uint8_t { open, shut_down, stopped_by_peer };
+  /// What each frame tells about the receiving half.
+  struct grant {
+    std::uint32_t granted = 0;
+    bool is_due = false;  // the peer needs it soon
+  };
+
+  explicit send_half(engine_core& core);
+
+  // What the engine hands out, if it can be now.
+  [[nodiscard]] std::optional<outgoing_frame> next_data(const grant& given) noexcept;
+  [[nodiscard]] std::optional<outgoing_frame> next_reset(const grant& given) noexcept;
+  [[nodiscard]] std::optional<outgoing_frame> next_control(frame_header header,
+                                                           const grant& given) noexcept;
+  // What the peer says.
+  [[nodiscard]] std::optional<std::string> objection_to(const frame_header& header) const;
+  void granted(std::uint32_t up_to) noexcept { peer_granted_ = up_to; }
+  void stopped_by_peer() noexcept;
+  // The end.
+  void drop_queued() noexcept;
+  void reset(std::optional<reset_reason> why) noexcept { reset_due_ = why; }
+  [[nodiscard]] bool has_reset_due() const noexcept { return reset_due_.has_value(); }
+  /// The peer has not been told yet, but can be.
+  [[nodiscard]] bool is_resetting() const noexcept {
+    return reset_in_flight_ || (reset_due_ && credits() != 0);
+  }
+  /// The peer has got everything that was handed out.
+  void confirm_all() noexcept;
+  [[nodiscard]] bool has_handed_fin() const noexcept { return fin_handed_; }
+
+  [[nodiscard]] std::size_t index_of(std::uint64_t position) const noexcept {
+    return position % slots_.size();
+  }
+  [[nodiscard]] std::span<std::byte> memory_at(std::uint64_t position) const noexcept;
+  [[nodiscard]] bool has_open_slot() const noexcept;
+  [[nodiscard]] bool has_free_slot() const noexcept { return written_ - released_ < slots_.size(); }
+  [[nodiscard]] bool accepts_writes() const noexcept {
+    return end_ == write_end::open && !core_->failure;
+  }
+  [[nodiscard]] bool may_leave(const grant& given) const noexcept;
+  [[nodiscard]] outgoing_frame next_queued(const grant& given) noexcept;
+  void stamp(frame_header header, const grant& given, std::span<std::byte> into) noexcept;
+
+  engine_core* core_;
+
+  // Positions count slots; released_ <= handed_ <= written_.
+  std::vector<slot> slots_;
+  std::uint64_t released_ = 0;
+  std::uint64_t handed_ = 0;
+  std::uint64_t written_ = 0;
+  std::uint64_t confirmed_ = 0;       // position in the stream behind the last slot that was sent
+  std::uint64_t small_ones_end_ = 0;  // behind the last slot that was handed out with room left
+  std::uint32_t copy_capacity_;       // payload of a frame that is copied
+
+  std::array<std::uint32_t, control_slots> control_sequences_{};
+  std::uint64_t control_released_ = 0;
+  std::uint64_t control_handed_ = 0;
+
+  std::uint32_t next_sequence_;
+  std::uint32_t completed_;  // the first sequence whose send has not completed
+  std::uint32_t peer_granted_;
+  std::uint32_t fin_sequence_ = 0;
+  std::uint32_t reset_sequence_ = 0;
+  std::optional<reset_reason> reset_due_;
+  write_end end_ = write_end::open;
+  bool peer_stopped_ = false;
+  bool flush_ = false;
+  bool is_stalled_ = false;
+  bool fin_handed_ = false;
+  bool fin_sent_ = false;
+  bool reset_in_flight_ = false;
+};
+
+}  // namespace rdmaxx::inline v0::stream_protocol
