@@ -26,6 +26,12 @@ def files(*suffixes: str, under: str = "") -> list[Path]:
     return sorted(path for path in set(found) if path.is_file() and path.is_relative_to(ROOT / under))
 
 
+def cache_folder() -> Path:
+    """What all clones of a machine share: $RDMAXX_CACHE, else $XDG_CACHE_HOME/rdmaxx, else ~/.cache/rdmaxx."""
+    base = os.environ.get("RDMAXX_CACHE")
+    return Path(base or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rdmaxx").absolute()
+
+
 def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 

@@ -1,5 +1,9 @@
-"""Builds and installs the library as a package maintainer would: release flags, library only."""
+"""Builds and installs the library as a package maintainer would: the preset `release`, library only.
 
+The build folders are as deep as those of the presets: ccache knows the objects of one from the other.
+"""
+
+import functools
 import shutil
 from pathlib import Path
 
@@ -7,22 +11,27 @@ from rdmaxx_project import processes
 from rdmaxx_project.repository import BUILD, ROOT
 
 FOLDER = BUILD / "checks" / "installed"
+PARTS_LEFT_OUT = ("TOOLS", "EXAMPLES", "BENCHMARKS")
 
 
 class InstallFailure(Exception):
     pass
 
 
+def build_folder(name: str) -> Path:
+    return BUILD / f"package-{name}"
+
+
+@functools.cache
 def install(kind: str) -> Path:
     """`kind` is "static", "shared" or "verbs", which is as on a machine without librdmacm; returns the prefix, freshly
-    filled."""
-    build, prefix = FOLDER / kind / "build", FOLDER / kind / "prefix"
+    filled in this run."""
+    build, prefix = build_folder(kind), FOLDER / kind / "prefix"
     shutil.rmtree(prefix, ignore_errors=True)
-    parts = ("TESTS", "TOOLS", "EXAMPLES", "BENCHMARKS")
     run_step(
         f"configuring the {kind} library",
-        ["cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release"]
-        + [f"-DRDMAXX_BUILD_{part}=OFF" for part in parts]
+        ["cmake", "--preset", "release", "-B", build]
+        + [f"-DRDMAXX_BUILD_{part}=OFF" for part in PARTS_LEFT_OUT]
         + [f"-DBUILD_SHARED_LIBS={'ON' if kind == 'shared' else 'OFF'}"]
         + (["-DRDMAXX_BUILD_CM=OFF"] if kind == "verbs" else []),
         build,

@@ -1,8 +1,5 @@
 """The lanes: which build of which test program runs where, and in which environment."""
 
-import functools
-import shutil
-import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,7 +35,7 @@ class Lane:
         return f"{self.name.translate(str.maketrans('/.', '-_'))}-{self.program}"
 
     def environment(self) -> dict[str, str]:
-        variables = environment(self.preset)
+        variables = {}
         if self.device:
             variables["RDMAXX_TEST_DEVICE"] = self.device
         if self.kernel or self.device == SOFT_DEVICE:
@@ -48,7 +45,7 @@ class Lane:
     def command(self, gtest_filter: str, results: Path) -> list[str]:
         # XML, not JSON: GoogleTest's JSON leaves out why a test was skipped.
         return [
-            *prefix(self.preset),
+            *launcher(self.preset),
             str(self.executable),
             "--gtest_color=no",
             f"--gtest_filter={gtest_filter}",
@@ -98,32 +95,6 @@ def _on_devices(devices: dict[str, str], kernel: str | None) -> list[Lane]:
     return plain + sanitized
 
 
-def environment(preset: str) -> dict[str, str]:
-    """What programs of the preset need."""
-    return dict(_SANITIZER_OPTIONS.get(preset, {}))
-
-
-def prefix(preset: str) -> tuple[str, ...]:
-    """The command that has to run them."""
-    return _without_randomised_addresses() if preset == "tsan" else ()
-
-
-_SANITIZER_OPTIONS = {
-    "asan": {
-        "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-    },
-    "tsan": {
-        "TSAN_OPTIONS": f"second_deadlock_stack=1:suppressions={ROOT}/tests/thread_sanitizer.supp",
-    },
-}
-
-
-@functools.cache
-def _without_randomised_addresses() -> tuple[str, ...]:
-    """GCC's thread sanitizer does not start where the kernel randomises addresses by more than 28 bits."""
-    command = ("setarch", "--addr-no-randomize")
-    if not shutil.which(command[0]):
-        return ()
-    permitted = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
-    return command if permitted else ()
+def launcher(preset: str) -> list[str]:
+    """The command that runs a program of the preset, with the sanitizers' options; CTest has the same one."""
+    return [str(ROOT / "tests" / "launch"), *(["--thread-sanitizer"] if preset == "tsan" else [])]

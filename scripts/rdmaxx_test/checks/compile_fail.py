@@ -13,7 +13,7 @@ from pathlib import Path
 from rdmaxx_project import repository
 from rdmaxx_test import compiler
 from rdmaxx_test.checks import Finding, Wanted
-from rdmaxx_test.pass_memory import PassMemory, key_of, key_of_tree
+from rdmaxx_test.pass_memory import PassMemory, key_of, key_of_machine, key_of_tree
 
 _EXPECT = re.compile(r"^// expect: (.+)$", re.MULTILINE)
 
@@ -28,7 +28,7 @@ def run(wanted: Wanted) -> Iterable[Finding]:
 
 def _check(source: Path) -> Finding:
     memory = PassMemory("compile_fail")
-    key = key_of(compiler.version(), " ".join(compiler.COMMAND), key_of_tree("include"), source)
+    key = key_of(key_of_machine(), compiler.version(), " ".join(compiler.COMMAND), key_of_tree("include"), source)
     if memory.knows(key):
         return Finding(source.stem)
     problem = _problem(source)

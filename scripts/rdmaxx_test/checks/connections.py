@@ -43,8 +43,8 @@ def _differences(preset: str, host: peers.Host) -> str:
     progress.moving(f"connections: {len(theirs)} scenarios, {preset}")
     scenarios = [word for name in theirs for word in ("--scenario", name)]
     program = str(presets.directory(preset) / "tests" / PROGRAM)
-    command = [*lanes.prefix(preset), program, "--address", host.ipv4, "--address6", host.ipv6, *scenarios]
-    environment = {"SOFTVERBS_NETDEVS": f"{host.netdev},lo", "SOFTVERBS_REAL": "0", **lanes.environment(preset)}
+    command = [*lanes.launcher(preset), program, "--address", host.ipv4, "--address6", host.ipv6, *scenarios]
+    environment = {"SOFTVERBS_NETDEVS": f"{host.netdev},lo", "SOFTVERBS_REAL": "0"}
     recording, log = FOLDER / f"{preset}.json", FOLDER / f"{preset}.log"
     with recording.open("w") as output, log.open("w") as messages:
         status = subprocess.run(

@@ -40,8 +40,9 @@ def _use(prefix: Path) -> None:
 
 
 def _use_as_subdirectory() -> None:
-    options = [f"-DRDMAXX_SOURCE={ROOT}", "-DRDMAXX_BUILD_SOFTVERBS=ON"]
-    _build_and_run(installed_tree.FOLDER / "subdirectory" / "consumer", *options)
+    options = [f"-DRDMAXX_SOURCE={ROOT}", "-DRDMAXX_BUILD_SOFTVERBS=ON", "-DRDMAXX_WARNINGS_AS_ERRORS=ON"]
+    flags = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]  # as the preset `release`
+    _build_and_run(installed_tree.build_folder("subdirectory"), *options, *flags)
 
 
 def _build_and_run(build: Path, *options: str) -> None:
@@ -121,10 +122,15 @@ def _library_folder(prefix: Path) -> Path:
     return next(path.parent.parent for path in prefix.rglob("pkgconfig/rdmaxx.pc"))
 
 
+def _compiler_cache() -> list[str]:
+    """As in cmake/CompilerCache.cmake, which is there for rdmaxx as the top-level project alone."""
+    found = shutil.which("ccache")
+    return ["env", "CCACHE_NOHASHDIR=1", f"CCACHE_BASEDIR={ROOT}", found] if found else []
+
+
 def _configure(build: Path, *options: str) -> None:
     shutil.rmtree(build, ignore_errors=True)
-    cache = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"] if (found := shutil.which("ccache")) else []
+    cache = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={';'.join(launcher)}"] if (launcher := _compiler_cache()) else []
     build.parent.mkdir(parents=True, exist_ok=True)
-    installed_tree.run_step(
-        "configuring the consumer", ["cmake", "-G", "Ninja", "-S", SOURCE, "-B", build, *cache, *options], build
-    )
+    command = ["cmake", "-G", "Ninja", "-S", SOURCE, "-B", build, "-DCMAKE_CXX_COMPILER=g++", *cache, *options]
+    installed_tree.run_step("configuring the consumer", command, build)

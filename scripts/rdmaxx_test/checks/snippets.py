@@ -29,7 +29,7 @@ from rdmaxx_project import repository
 from rdmaxx_project.repository import BUILD
 from rdmaxx_test import compiler, installed_tree, snippet_runs
 from rdmaxx_test.checks import Finding, Wanted
-from rdmaxx_test.pass_memory import PassMemory, key_of, key_of_tree
+from rdmaxx_test.pass_memory import PassMemory, key_of, key_of_machine, key_of_tree
 
 FOLDER = BUILD / "checks" / "snippets"
 
@@ -83,9 +83,9 @@ def run(wanted: Wanted) -> Iterable[Finding]:
         for snippet in find(repository.relative(page), page.read_text())
         if wanted(snippet.place)
     ]
-    memory = PassMemory("snippets-passed")
+    memory = PassMemory("snippets")
     library = key_of_tree("include", "src", "softverbs", "cmake")
-    keys = {s: key_of(compiler.version(), library, s.code, s.kind, s.setup, s.run) for s in snippets}
+    keys = {s: key_of(key_of_machine(), compiler.version(), library, s.code, s.kind, s.setup, s.run) for s in snippets}
     new = [snippet for snippet in snippets if not memory.knows(keys[snippet])]
     if any(snippet.is_program for snippet in new):  # they run against each other
         new = [snippet for snippet in snippets if snippet in new or snippet.is_program]

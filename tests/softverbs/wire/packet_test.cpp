@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "pcap_file.hpp"
+#include "recordings.hpp"
 
 namespace {
 
@@ -341,7 +342,7 @@ INSTANTIATE_TEST_SUITE_P(from, recorded_packets, recorded_files,
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(recorded_operations, begin_with_the_sends_that_were_made) {
-  const auto packets = read_pcap(RDMAXX_TEST_DATA "/roce/rc_uc_operations.pcap");
+  const auto packets = read_pcap(recording("rc_uc_operations"));
   const auto first = decode(packets.at(0).datagram());
   ASSERT_TRUE(first);
   EXPECT_EQ(first->header.service, transport::rc);
@@ -359,7 +360,7 @@ TEST(recorded_operations, begin_with_the_sends_that_were_made) {
 TEST(recorded_operations, contain_the_refusals_that_were_provoked) {
   int rnr = 0;
   std::vector<unsigned> naks;
-  for (const auto& recorded : read_pcap(RDMAXX_TEST_DATA "/roce/rc_uc_operations.pcap")) {
+  for (const auto& recorded : read_pcap(recording("rc_uc_operations"))) {
     const auto decoded = decode(recorded.datagram());
     ASSERT_TRUE(decoded);
     if (decoded->header.op != acknowledge) continue;

@@ -16,6 +16,8 @@
 #include <wire/big_endian.hpp>
 #include <wire/icrc.hpp>
 
+#include "recordings.hpp"
+
 /// An IP packet with UDP in it, as it was recorded.
 struct recorded_packet {
   std::vector<std::byte> ip;  ///< from the IP header on
@@ -86,9 +88,7 @@ inline std::vector<recorded_packet> read_pcap(const std::string& path) {
 /// For suites over each of the files in tests/data/roce.
 class recorded_traffic : public testing::TestWithParam<const char*> {
  protected:
-  static std::vector<recorded_packet> packets() {
-    return read_pcap(std::string(RDMAXX_TEST_DATA "/roce/") + GetParam() + ".pcap");
-  }
+  static std::vector<recorded_packet> packets() { return read_pcap(recording(GetParam())); }
 };
 
 inline const auto recorded_files =
