@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <rdmaxx/core/check.hpp>
+#include <rdmaxx/verbs/native_request.hpp>
 
 #include "srq_block.hpp"
 

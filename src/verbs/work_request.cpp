@@ -1,13 +1,31 @@
 #include <rdmaxx/verbs/work_request.hpp>
 
+#include <concepts>
+
 #include <fmt/format.h>
+
+#include <rdmaxx/verbs/operation.hpp>
 
 namespace rdmaxx::inline v0 {
 
 namespace {
 
-std::string imm_text(const std::optional<std::uint32_t>& imm) {
-  return imm ? fmt::format(" imm {:#x}", *imm) : "";
+template <send_operation Request>
+std::string describe_request(const Request& request) {
+  using described = operation<Request>;
+  auto text = fmt::format("{} {} of {} bytes", described::name, request.id.value(),
+                          described::elements(request).bytes());
+  if constexpr (has_immediate<Request>) {
+    if (const auto imm = described::immediate(request)) text += fmt::format(" imm {:#x}", *imm);
+  }
+  if constexpr (remote_operation<Request>) {
+    const bool brings = std::same_as<decltype(described::elements(request)), const scatter_list&>;
+    text += fmt::format(" {} {}", brings ? "from" : "to", describe(described::remote(request)));
+  }
+  if constexpr (datagram_operation<Request>) {
+    text += fmt::format(" to queue pair {:#x}", described::destination(request).queue_pair.value());
+  }
+  return text + fmt::format(" [{}]", describe(request.flags));
 }
 
 }  // namespace
@@ -30,35 +48,19 @@ std::string_view describe(send_flag flag) noexcept {
   return "unknown";
 }
 
-std::string describe(const send_wr& request) {
-  return fmt::format("send {} of {} bytes{} [{}]", request.id.value(), request.from.bytes(),
-                     imm_text(request.imm), describe(request.flags));
-}
-
-std::string describe(const ud_send_wr& request) {
-  return fmt::format("ud_send {} of {} bytes{} to queue pair {:#x} [{}]", request.id.value(),
-                     request.from.bytes(), imm_text(request.imm), request.remote_queue_pair.value(),
-                     describe(request.flags));
-}
-
-std::string describe(const write_wr& request) {
-  return fmt::format("write {} of {} bytes{} to {} [{}]", request.id.value(), request.from.bytes(),
-                     imm_text(request.imm), describe(request.to), describe(request.flags));
-}
-
-std::string describe(const read_wr& request) {
-  return fmt::format("read {} of {} bytes from {} [{}]", request.id.value(), request.into.bytes(),
-                     describe(request.from), describe(request.flags));
-}
+std::string describe(const send_wr& request) { return describe_request(request); }
+std::string describe(const ud_send_wr& request) { return describe_request(request); }
+std::string describe(const write_wr& request) { return describe_request(request); }
+std::string describe(const read_wr& request) { return describe_request(request); }
 
 std::string describe(const cas_wr& request) {
-  return fmt::format("compare_and_swap {} at {} [{}]", request.id.value(), describe(request.at),
-                     describe(request.flags));
+  return fmt::format("{} {} at {} [{}]", operation<cas_wr>::name, request.id.value(),
+                     describe(request.at), describe(request.flags));
 }
 
 std::string describe(const faa_wr& request) {
-  return fmt::format("fetch_and_add {} of {} at {} [{}]", request.id.value(), request.add,
-                     describe(request.at), describe(request.flags));
+  return fmt::format("{} {} of {} at {} [{}]", operation<faa_wr>::name, request.id.value(),
+                     request.add, describe(request.at), describe(request.flags));
 }
 
 std::string describe(const recv_wr& request) {

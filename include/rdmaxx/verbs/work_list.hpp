@@ -24,6 +24,7 @@
 #include <infiniband/verbs.h>
 
 #include <rdmaxx/core/result.hpp>
+#include <rdmaxx/verbs/native_request.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
 namespace rdmaxx::inline v0 {

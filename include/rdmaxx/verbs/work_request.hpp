@@ -11,15 +11,13 @@
 //
 // Requests are descriptions, and may be named, stored and copied. They are translated into C work
 // requests on the stack of post(), which the compiler folds away; arrays of elements are not
-// copied.
+// copied. What each type means to the device is written down once, in operation.hpp.
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
 #include <rdmaxx/core/flags.hpp>
@@ -112,101 +110,5 @@ struct recv_wr {
 [[nodiscard]] std::string describe(const cas_wr& request);
 [[nodiscard]] std::string describe(const faa_wr& request);
 [[nodiscard]] std::string describe(const recv_wr& request);
-
-/// The requests that go to a send queue.
-template <class T>
-concept send_operation =
-    std::same_as<T, send_wr> || std::same_as<T, ud_send_wr> || std::same_as<T, write_wr> ||
-    std::same_as<T, read_wr> || std::same_as<T, cas_wr> || std::same_as<T, faa_wr>;
-
-namespace detail {
-
-/// send_flags as the C API wants them; inline_if_fits is resolved against the queue pair's limit.
-[[nodiscard]] inline unsigned native_flags(send_flags wanted, const gather_list& list,
-                                           std::uint32_t max_inline) noexcept {
-  unsigned bits = wanted.bits();
-  if (wanted.has(send_flag::inline_if_fits)) {
-    bits -= static_cast<unsigned>(send_flag::inline_if_fits);
-    if (list.bytes() <= max_inline) bits |= IBV_SEND_INLINE;
-  }
-  return bits;
-}
-
-// `place` receives the element of a list that holds one by value.
-
-template <class Native, class Element>
-inline void fill_common(Native& out, ibv_sge& place, wr_id id,
-                        const element_list<Element>& list) noexcept {
-  out.wr_id = id.value();
-  out.sg_list = list.native(place);
-  out.num_sge = static_cast<int>(list.size());
-}
-
-template <class Request>
-inline void fill_outgoing(ibv_send_wr& out, ibv_sge& place, const Request& request,
-                          ibv_wr_opcode plain, ibv_wr_opcode with_imm,
-                          std::uint32_t max_inline) noexcept {
-  fill_common(out, place, request.id, request.from);
-  out.opcode = plain;
-  if (request.imm) {
-    out.opcode = with_imm;
-    out.imm_data = htonl(*request.imm);
-  }
-  out.send_flags = native_flags(request.flags, request.from, max_inline);
-}
-
-inline void fill(ibv_send_wr& out, ibv_sge& place, const send_wr& request,
-                 std::uint32_t max_inline) noexcept {
-  fill_outgoing(out, place, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
-}
-
-inline void fill(ibv_send_wr& out, ibv_sge& place, const ud_send_wr& request,
-                 std::uint32_t max_inline) noexcept {
-  expect(static_cast<bool>(request.to), "was given a ud_send_wr to an empty address_handle",
-         "make one with protection_domain::create_ah()");
-  fill_outgoing(out, place, request, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, max_inline);
-  out.wr.ud = {.ah = request.to.native(),
-               .remote_qpn = request.remote_queue_pair.value(),
-               .remote_qkey = request.remote_key.value()};
-}
-
-inline void fill(ibv_send_wr& out, ibv_sge& place, const write_wr& request,
-                 std::uint32_t max_inline) noexcept {
-  fill_outgoing(out, place, request, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, max_inline);
-  out.wr.rdma = {.remote_addr = request.to.address, .rkey = request.to.key.value()};
-}
-
-inline void fill(ibv_send_wr& out, ibv_sge& place, const read_wr& request, std::uint32_t) noexcept {
-  fill_common(out, place, request.id, request.into);
-  out.opcode = IBV_WR_RDMA_READ;
-  out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
-  out.wr.rdma = {.remote_addr = request.from.address, .rkey = request.from.key.value()};
-}
-
-inline void fill(ibv_send_wr& out, ibv_sge& place, const cas_wr& request, std::uint32_t) noexcept {
-  fill_common(out, place, request.id, request.into);
-  out.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-  out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
-  out.wr.atomic = {.remote_addr = request.at.address,
-                   .compare_add = request.expected,
-                   .swap = request.desired,
-                   .rkey = request.at.key.value()};
-}
-
-inline void fill(ibv_send_wr& out, ibv_sge& place, const faa_wr& request, std::uint32_t) noexcept {
-  fill_common(out, place, request.id, request.into);
-  out.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-  out.send_flags = (request.flags - send_flag::inline_if_fits).bits();  // nothing is sent along
-  out.wr.atomic = {.remote_addr = request.at.address,
-                   .compare_add = request.add,
-                   .swap = 0,
-                   .rkey = request.at.key.value()};
-}
-
-inline void fill(ibv_recv_wr& out, ibv_sge& place, const recv_wr& request) noexcept {
-  fill_common(out, place, request.id, request.into);
-}
-
-}  // namespace detail
 
 }  // namespace rdmaxx::inline v0

@@ -1,4 +1,4 @@
-#include <rdmaxx/verbs/work_request.hpp>
+#include <rdmaxx/verbs/native_request.hpp>
 
 #include <array>
 #include <cstddef>
@@ -13,6 +13,27 @@
 #include "unit/verbs/fake_verbs.hpp"
 
 using namespace rdmaxx;
+
+namespace {
+
+struct send_and_invalidate_wr {
+  wr_id id{};
+  gather_list from{};
+  rkey taken_away{};
+  send_flags flags = send_flag::signaled;
+};
+
+}  // namespace
+
+template <>
+struct rdmaxx::operation<send_and_invalidate_wr> {
+  static constexpr std::string_view name = "send_and_invalidate";
+  static constexpr ibv_wr_opcode opcode = IBV_WR_SEND_WITH_INV;
+  static constexpr service_types services = {.rc = true};
+  static constexpr access_flags remote_access{};
+  static const gather_list& elements(const send_and_invalidate_wr& request) { return request.from; }
+  static rkey invalidated(const send_and_invalidate_wr& request) { return request.taken_away; }
+};
 
 namespace {
 
@@ -32,7 +53,7 @@ ibv_send_wr filled(const Request& request, std::uint32_t max_inline = 0) {
   return native;
 }
 
-class work_request_test : public testing::Test {
+class native_request_test : public testing::Test {
  protected:
   fake_setup setup;
   std::array<std::byte, 64> buffer{};
@@ -46,7 +67,7 @@ class work_request_test : public testing::Test {
 
 }  // namespace
 
-TEST_F(work_request_test, a_send_is_id_list_and_flags) {
+TEST_F(native_request_test, a_send_is_id_list_and_flags) {
   const auto native = filled(send_wr{.id = wr_id(7), .from = gathers});
 
   EXPECT_EQ(native.wr_id, 7U);
@@ -56,7 +77,7 @@ TEST_F(work_request_test, a_send_is_id_list_and_flags) {
   EXPECT_EQ(native.send_flags, unsigned{IBV_SEND_SIGNALED}) << "signaled unless asked otherwise";
 }
 
-TEST_F(work_request_test, immediate_data_changes_the_opcode_and_travels_in_network_order) {
+TEST_F(native_request_test, immediate_data_changes_the_opcode_and_travels_in_network_order) {
   const auto send = filled(send_wr{.imm = 0x01020304});
   EXPECT_EQ(send.opcode, IBV_WR_SEND_WITH_IMM);
   EXPECT_EQ(send.imm_data, htonl(0x01020304));
@@ -66,7 +87,7 @@ TEST_F(work_request_test, immediate_data_changes_the_opcode_and_travels_in_netwo
   EXPECT_EQ(write.imm_data, 0U);
 }
 
-TEST_F(work_request_test, a_write_names_the_remote_place) {
+TEST_F(native_request_test, a_write_names_the_remote_place) {
   const auto native = filled(write_wr{.id = wr_id(8), .from = gathers, .to = there, .flags = {}});
 
   EXPECT_EQ(native.opcode, IBV_WR_RDMA_WRITE);
@@ -76,7 +97,7 @@ TEST_F(work_request_test, a_write_names_the_remote_place) {
   EXPECT_EQ(native.send_flags, 0U) << "unsignaled";
 }
 
-TEST_F(work_request_test, a_read_scatters_what_it_finds) {
+TEST_F(native_request_test, a_read_scatters_what_it_finds) {
   const auto native = filled(read_wr{.id = wr_id(9),
                                      .from = there,
                                      .into = scatters,
@@ -91,7 +112,7 @@ TEST_F(work_request_test, a_read_scatters_what_it_finds) {
   EXPECT_EQ(native.send_flags, unsigned{IBV_SEND_FENCE | IBV_SEND_SIGNALED});
 }
 
-TEST_F(work_request_test, a_compare_and_swap_has_both_values_in_their_places) {
+TEST_F(native_request_test, a_compare_and_swap_has_both_values_in_their_places) {
   const auto native =
       filled(cas_wr{.id = wr_id(1), .at = there, .expected = 5, .desired = 6, .into = scatters});
 
@@ -103,7 +124,7 @@ TEST_F(work_request_test, a_compare_and_swap_has_both_values_in_their_places) {
   EXPECT_EQ(static_cast<void*>(native.sg_list), scatters.data());
 }
 
-TEST_F(work_request_test, a_fetch_and_add_has_its_summand) {
+TEST_F(native_request_test, a_fetch_and_add_has_its_summand) {
   const auto native = filled(faa_wr{.id = wr_id(1), .at = there, .add = 5, .into = scatters});
 
   EXPECT_EQ(native.opcode, IBV_WR_ATOMIC_FETCH_AND_ADD);
@@ -112,7 +133,7 @@ TEST_F(work_request_test, a_fetch_and_add_has_its_summand) {
   EXPECT_EQ(native.wr.atomic.compare_add, 5U);
 }
 
-TEST_F(work_request_test, a_datagram_names_its_receiver) {
+TEST_F(native_request_test, a_datagram_names_its_receiver) {
   const auto ah = setup.pd.create_ah({}).value();
 
   const auto native = filled(ud_send_wr{.id = wr_id(2),
@@ -129,7 +150,20 @@ TEST_F(work_request_test, a_datagram_names_its_receiver) {
   EXPECT_EQ(native.imm_data, htonl(3));
 }
 
-TEST_F(work_request_test, a_receive_is_id_and_list) {
+TEST_F(native_request_test, a_type_of_somebody_else_needs_only_its_description) {
+  static_assert(send_operation<send_and_invalidate_wr>);
+  static_assert(!send_operation<recv_wr> && !send_operation<remote_address>);
+
+  const auto native =
+      filled(send_and_invalidate_wr{.id = wr_id(3), .from = gathers, .taken_away = rkey(0x77)});
+
+  EXPECT_EQ(native.wr_id, 3U);
+  EXPECT_EQ(native.opcode, IBV_WR_SEND_WITH_INV);
+  EXPECT_EQ(native.invalidate_rkey, 0x77U);
+  EXPECT_EQ(native.num_sge, 2);
+}
+
+TEST_F(native_request_test, a_receive_is_id_and_list) {
   auto native = rubbish<ibv_recv_wr>();
 
   ibv_sge place;
@@ -140,7 +174,7 @@ TEST_F(work_request_test, a_receive_is_id_and_list) {
   EXPECT_EQ(native.num_sge, 2);
 }
 
-TEST_F(work_request_test, every_flag_is_the_c_flag) {
+TEST_F(native_request_test, every_flag_is_the_c_flag) {
   const auto native =
       filled(send_wr{.flags = {send_flag::fence, send_flag::signaled, send_flag::solicited,
                                send_flag::inline_data, send_flag::ip_checksum}});
@@ -149,7 +183,7 @@ TEST_F(work_request_test, every_flag_is_the_c_flag) {
                                         IBV_SEND_INLINE | IBV_SEND_IP_CSUM});
 }
 
-TEST_F(work_request_test, inline_if_fits_counts_all_elements_against_the_limit) {
+TEST_F(native_request_test, inline_if_fits_counts_all_elements_against_the_limit) {
   const send_flags wanted = send_flag::inline_if_fits | send_flag::solicited;
   const auto with_limit = [&](std::uint32_t limit) {
     return filled(send_wr{.from = gathers, .flags = wanted}, limit).send_flags;
@@ -162,12 +196,13 @@ TEST_F(work_request_test, inline_if_fits_counts_all_elements_against_the_limit) 
             unsigned{IBV_SEND_SOLICITED | IBV_SEND_INLINE});
 }
 
-TEST_F(work_request_test, no_bytes_always_fit_inline) {
+TEST_F(native_request_test, no_bytes_always_fit_inline) {
   EXPECT_EQ(filled(send_wr{.flags = send_flag::inline_if_fits}, 0).send_flags,
             unsigned{IBV_SEND_INLINE});
 }
 
-TEST_F(work_request_test, what_comes_back_cannot_be_inline_and_the_driver_never_sees_our_own_flag) {
+TEST_F(native_request_test,
+       what_comes_back_cannot_be_inline_and_the_driver_never_sees_our_own_flag) {
   const send_flags wanted = send_flag::inline_if_fits | send_flag::signaled;
 
   EXPECT_EQ(filled(read_wr{.from = there, .into = scatters, .flags = wanted}, 64).send_flags,
@@ -180,7 +215,7 @@ TEST_F(work_request_test, what_comes_back_cannot_be_inline_and_the_driver_never_
             unsigned{IBV_SEND_SIGNALED});
 }
 
-TEST_F(work_request_test, each_is_described_in_one_line) {
+TEST_F(native_request_test, each_is_described_in_one_line) {
   const auto ah = setup.pd.create_ah({}).value();
 
   EXPECT_EQ(describe(send_wr{.id = wr_id(1), .from = gathers, .imm = 0x2a}),
