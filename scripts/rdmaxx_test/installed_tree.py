@@ -11,6 +11,7 @@ from rdmaxx_project import processes
 from rdmaxx_project.repository import BUILD, ROOT
 
 FOLDER = BUILD / "checks" / "installed"
+TIMEOUT = 1200  # seconds; from nothing, on a machine that does other things as well
 PARTS_LEFT_OUT = ("TOOLS", "EXAMPLES", "BENCHMARKS")
 
 
@@ -44,6 +45,9 @@ def install(kind: str) -> Path:
 def run_step(what: str, command: list[str | Path], folder: Path, **environment: str) -> str:
     """Returns the output; raises InstallFailure with it if the command fails."""
     log = folder.with_name(f"{folder.name}.log")
-    if processes.run(command, log, environment=environment, timeout=600) != 0:
+    status = processes.run(command, log, environment=environment, timeout=TIMEOUT)
+    if status == processes.TIMED_OUT:
+        raise InstallFailure(f"{what} timed out after {TIMEOUT} s; the end of its output:\n{processes.tail(log)}")
+    if status != 0:
         raise InstallFailure(f"{what} failed:\n{processes.tail(log, 40)}")
     return log.read_text()

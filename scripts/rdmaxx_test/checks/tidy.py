@@ -30,6 +30,8 @@ PRESET = "clang"
 FOLDER = BUILD / "checks" / "tidy"
 AT_ONCE = 2
 GROUP_SIZE = 12
+# The analyzer follows paths in the main file and in what is included into a file of this name alone.
+GROUP_NAME = "UnifiedSource"
 # What a file that includes source files is told about itself.
 NOT_FOR_GROUPS = "-bugprone-suspicious-include"
 # As .clang-tidy has it, and the sources, which are headers there.
@@ -75,7 +77,7 @@ def _run(chosen: Callable[[Unit], bool]) -> Iterable[Finding]:
     except presets.BuildFailure as failure:
         yield Finding("build", failure.output)
     _copy_configurations()
-    configuration = key_of(key_of_machine(), _version(), *_configurations())
+    configuration = key_of(key_of_machine(), _version(), GROUP_NAME, *_configurations())
     headers = _included_headers()
     memory = PassMemory("tidy")
     memory.forget_old()
@@ -184,7 +186,8 @@ def _ask_together(group: list[Unit]) -> str:
 
 
 def _together(group: list[Unit]) -> Path:
-    file = FOLDER / group[0].source.parent.relative_to(ROOT) / f"{group[0].source.stem}_and_{len(group) - 1}.cpp"
+    folder = FOLDER / group[0].source.parent.relative_to(ROOT)
+    file = folder / f"{GROUP_NAME}-{group[0].source.stem}-and-{len(group) - 1}-more.cpp"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f'#include "{unit.source}"\n' for unit in group))
     return file
