@@ -1,4 +1,8 @@
-"""Runs a program with its output in a log file, within a time limit, and leaves nothing behind."""
+"""Starts programs, and leaves none of them behind: everything that ./test and ./bench start, they start here.
+
+`run` waits for the end of one, with its output in a log file, within a time limit. `start` is for those that run
+beside us; `end` ends them.
+"""
 
 import contextlib
 import os
@@ -8,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from rdmaxx_project import progress
 from rdmaxx_project.repository import ROOT
@@ -19,6 +23,40 @@ _running: set[subprocess.Popen] = set()
 _stopped = threading.Event()
 
 
+def start(
+    command: list[str | Path],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
+    words: int = subprocess.DEVNULL,
+    output: int | IO[str] = subprocess.DEVNULL,
+    errors: int | IO[str] = subprocess.STDOUT,
+) -> subprocess.Popen:
+    """A program that runs beside us until `end`, in a session of its own; `words` is what it reads."""
+    if _stopped.is_set():
+        raise InterruptedError(f"not started, because everything is being stopped: {command[0]}")
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdin=words,
+        stdout=output,
+        stderr=errors,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    _running.add(process)
+    return process
+
+
+def end(process: subprocess.Popen) -> None:
+    """It and what it has started."""
+    _kill(process)
+    process.wait()
+    _running.discard(process)
+
+
 def run(
     command: list[str | Path],
     log: Path,
@@ -27,29 +65,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path = ROOT,
     on_line: Callable[[str], None] | None = None,
-    on_start: Callable[[Callable[[], None]], None] | None = None,
 ) -> int:
-    """Returns the exit status.
-
-    `on_line` sees every line of output as it comes; `on_start` is given a function that ends the program.
-    """
-    if _stopped.is_set():
-        raise InterruptedError(f"not started, because everything is being stopped: {command[0]}")
+    """Returns the exit status. `on_line` sees every line of output as it comes."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        cwd=folder,
-        env={**os.environ, **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    _running.add(process)
-    if on_start:
-        on_start(lambda: _kill(process))
+    process = start(command, environment=environment, folder=folder, output=subprocess.PIPE, errors=subprocess.STDOUT)
     timed_out = threading.Event()
 
     def give_up() -> None:
@@ -70,8 +89,7 @@ def run(
     finally:
         if timer:
             timer.cancel()
-        _kill(process)
-        _running.discard(process)
+        end(process)
     return TIMED_OUT if timed_out.is_set() else status
 
 

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from rdmaxx_project import processes
-from rdmaxx_project.repository import BUILD, ROOT
+from rdmaxx_project.repository import BUILD
 
 FOLDER = BUILD / "checks" / "installed"
 TIMEOUT = 1200  # seconds; from nothing, on a machine that does other things as well

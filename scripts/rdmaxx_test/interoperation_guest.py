@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rdmaxx_project import processes
-from rdmaxx_test import interoperation_cases as cases
+from rdmaxx_test import background, interoperation_cases as cases, sockets
 from rdmaxx_test import peers, two_sides
 from rdmaxx_test.interoperation_cases import Case, Meeting, Side
 
@@ -52,7 +52,7 @@ class Stage:
         inside = ("ip", "netns", "exec", NAMESPACE)
         settings = ("SOFTVERBS_CM=soft", "SOFTVERBS_REAL=0", "SOFTVERBS_NETDEVS=vs", f"LD_PRELOAD={library}")
         self.ends = {
-            Side.KERNEL: End("vk", "rxek", "10.80.0.1", "fd80::1", (), two_sides.OWN),
+            Side.KERNEL: End("vk", "rxek", "10.80.0.1", "fd80::1", (), sockets.OWN),
             Side.SOFT: End("vs", "soft_vs", "10.80.0.2", "fd80::2", (*inside, "env", *settings), holder),
         }
         self._gids: dict[Side, str] = {}
@@ -92,14 +92,14 @@ class Stage:
     def is_ready(self, case: Case) -> bool:
         process, meeting = self.ends[case.server].process, case.program.meeting
         if meeting is Meeting.SOCKET:
-            return two_sides.is_listening(case.port, process)
+            return sockets.is_listening(case.port, process)
         if meeting is Meeting.MULTICAST:
             in_kernel = case.server is Side.KERNEL
-            return _kernel_is_member() if in_kernel else two_sides.is_member_of(two_sides.GROUP, two_sides.ROCE_PORT, process)
-        space = two_sides.UDP if meeting is Meeting.DATAGRAM_LISTENER else two_sides.TCP
+            return _kernel_is_member() if in_kernel else sockets.is_member_of(two_sides.GROUP, two_sides.ROCE_PORT, process)
+        space = sockets.UDP if meeting is Meeting.DATAGRAM_LISTENER else sockets.TCP
         if case.server is Side.SOFT:
-            return two_sides.offers_service(space, case.port, process)
-        return _kernel_listens("UDP" if space == two_sides.UDP else "TCP", case.port)
+            return sockets.offers_service(space, case.port, process)
+        return _kernel_listens("UDP" if space == sockets.UDP else "TCP", case.port)
 
 
 def _kernel_listens(port_space: str, port: int) -> bool:
@@ -148,7 +148,7 @@ def _problem(stage: Stage, case: Case, logs: Path) -> str:
     client = stage.command(case, case.server.other, case.program.client)
     if case.program.meeting is Meeting.REFUSED:
         # A server that was never called ends only when it is told to.
-        with peers.Program(server, logs / "server.log", {}) as serving:
+        with background.Program(server, logs / "server.log", {}) as serving:
             serving.wait_until(lambda: stage.is_ready(case), "listened")
             return _refusal(client, logs / "client-1.log", case.program.refusal)
     sides = two_sides.Sides(server, [client])

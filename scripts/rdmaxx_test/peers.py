@@ -13,23 +13,16 @@ import resource
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rdmaxx_project import processes
-from rdmaxx_project.repository import ROOT
+from rdmaxx_test.background import PATIENCE, Failure
 
-PATIENCE = 100  # seconds for one answer; an idle machine needs a tenth of it
 WORDS_OF_A_QUEUE = 4  # number, GID, rkey, address
 NAMESPACE = "rdmaxx"
 IPV4_SETTINGS = "/proc/sys/net/ipv4"
-LOOK_AGAIN_AFTER = 0.005  # seconds
-
-
-class Failure(Exception):
-    """A process did not do what it was told."""
 
 
 class Peer:
@@ -40,15 +33,8 @@ class Peer:
         self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w") as errors:
-            self._process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, **environment},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
+            self._process = processes.start(
+                command, environment=environment, words=subprocess.PIPE, output=subprocess.PIPE, errors=errors
             )
         self._lines: queue.Queue[str] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
@@ -58,7 +44,7 @@ class Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
+        processes.end(self._process)
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._reader.join()
@@ -140,92 +126,6 @@ class Peer:
 
     def _failure(self, what: str) -> Failure:
         return Failure(f"{self._name} {what}\n{self.complaints or '(no output)'}")
-
-
-class Program:
-    """Any program, with its output in a log. It ends with the `with`."""
-
-    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]):
-        self._command = command
-        self._log = log
-        with log.open("w") as output:
-            self._process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-    def __enter__(self) -> "Program":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    @property
-    def process(self) -> int:
-        return self._process.pid
-
-    def wait_for_listener(self, port: int) -> None:
-        self.wait_until(lambda: self._is_listening(port), "listened")
-
-    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not _is_true(condition):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise self._failure(f"never {what}")
-            time.sleep(LOOK_AGAIN_AFTER)
-
-    @property
-    def output(self) -> str:
-        return self._log.read_text(errors="replace")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def wait_for_output(self, text: str, seconds: float) -> None:
-        """It may have ended since."""
-        deadline = time.monotonic() + seconds
-        while text not in self.output:
-            if time.monotonic() > deadline:
-                raise self._failure(f"did not say {text} within {seconds} s")
-            time.sleep(LOOK_AGAIN_AFTER)
-
-    def wait_for_end(self, seconds: float) -> None:
-        """Whatever its exit status is."""
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise self._failure(f"did not end within {seconds} s") from None
-
-    def _is_listening(self, port: int) -> bool:
-        for table in ("tcp", "tcp6"):
-            text = Path(f"/proc/{self._process.pid}/net/{table}").read_text()
-            if re.search(rf":{port:04X} \S+ 0A ", text):
-                return True
-        return False
-
-    def finish(self) -> None:
-        try:
-            status = self._process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise self._failure("did not end") from None
-        if status != 0:
-            raise self._failure(f"ended with {status}")
-
-    def _failure(self, what: str) -> Failure:
-        return Failure(f"{' '.join(self._command)} {what}\n{processes.tail(self._log)}")
-
-
-def _is_true(condition: Callable[[], bool]) -> bool:
-    with contextlib.suppress(OSError):  # the process has ended
-        return condition()
-    return False
 
 
 def connect(one: Peer, other: Peer, terms: str = "") -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rdmaxx_project import presets, processes
 from rdmaxx_project.repository import BUILD, ROOT
-from rdmaxx_test import roce_capture, two_sides
+from rdmaxx_test import roce_capture, sockets, two_sides
 from rdmaxx_test.checks import Finding, Wanted, programs
 from rdmaxx_test.roce_capture import Packet
 
@@ -158,10 +158,10 @@ def _record(scene: str, gid: int, faults: str = "") -> Path:
 
 def _two_processes() -> list[str]:
     file = _new_file("two-processes.pcap")
-    port = two_sides.free_port()
+    port = sockets.free_port()
     meeting = programs.Meeting("ib_write_bw -s 10000 -n 20")
     problem = two_sides.run(
-        meeting.sides(port), lambda: two_sides.is_listening(port), FOLDER, _environment(file), TIMEOUT
+        meeting.sides(port), lambda: sockets.is_listening(port), FOLDER, _environment(file), TIMEOUT
     )
     if problem:
         raise RecordingFailure(problem)
@@ -174,10 +174,10 @@ def _two_processes() -> list[str]:
 def _received() -> list[str]:
     """Only the server records: what the client sends is in its file because it was received."""
     file = _new_file("received.pcap")
-    port = two_sides.free_port()
+    port = sockets.free_port()
     sides = programs.Meeting("ib_write_bw -s 10000 -n 20").sides(port)
     silent = two_sides.Sides(sides.server, [["env", "-u", "SOFTVERBS_CAPTURE", *client] for client in sides.clients])
-    problem = two_sides.run(silent, lambda: two_sides.is_listening(port), FOLDER, _environment(file), TIMEOUT)
+    problem = two_sides.run(silent, lambda: sockets.is_listening(port), FOLDER, _environment(file), TIMEOUT)
     if problem:
         raise RecordingFailure(problem)
     packets = roce_capture.read(file)
@@ -189,11 +189,11 @@ def _type_of_service() -> list[str]:
     """RDMA_OPTION_ID_TOS of the client is what the packets of both directions carry."""
     wanted = 0x68
     file = _new_file("type-of-service.pcap")
-    port = two_sides.free_port()
+    port = sockets.free_port()
     common = ["ib_send_bw", "-R", "-F", "-s", "10000", "-n", "20", "-p", str(port), f"--tos={wanted}"]
     problem = two_sides.run(
         two_sides.Sides(common, [[*common, "127.0.0.1"]]),
-        partial(two_sides.offers_service, two_sides.TCP, port),
+        partial(sockets.offers_service, sockets.TCP, port),
         FOLDER,
         _environment(file),
         TIMEOUT,
@@ -212,12 +212,12 @@ def _connection_manager(address: str) -> list[str]:
     for scene, (server, client, faults, wanted) in CM_SCENES.items():
         file = _new_file(f"cm-{scene}-{'6' if ':' in address else '4'}.pcap")
         is_udaddy = server.startswith("udaddy")
-        port = two_sides.free_port()
+        port = sockets.free_port()
         words = [shlex.split(command.format(address=address, port=port)) for command in (server, client)]
-        space, at = (two_sides.UDP, two_sides.UDADDY_PORT) if is_udaddy else (two_sides.TCP, port)
+        space, at = (sockets.UDP, two_sides.UDADDY_PORT) if is_udaddy else (sockets.TCP, port)
         problem = two_sides.run(
             two_sides.Sides(words[0], [words[1]]),
-            partial(two_sides.offers_service, space, at),
+            partial(sockets.offers_service, space, at),
             FOLDER,
             _environment(file) | {"SOFTVERBS_FAULTS": faults},
             TIMEOUT,

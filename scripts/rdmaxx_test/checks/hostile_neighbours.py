@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rdmaxx_project import presets, progress
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import peers
+from rdmaxx_test import background, peers
 from rdmaxx_test.checks import ONLY_ROOT, Finding, Wanted, processes, programs
 from rdmaxx_test.peers import Failure, Host, Peer
 
@@ -159,9 +159,9 @@ def _talk(serving: list[str], asking: list[str], host: Host) -> None:
         connection = programs.Connection(f"rping -s -a {address} -p {PORT} -C 20 -v -S 4000", "")
         client = f"rping -c -a {address} -p {PORT} -C 20 -v -S 4000".split()
         server = [*host.prefix, *serving, *connection.server.split()]
-        with peers.Program(server, LOGS / "talk-server.log", environment) as listening:
+        with background.Program(server, LOGS / "talk-server.log", environment) as listening:
             listening.wait_until(functools.partial(connection.is_ready, PORT, listening.process), "listened")
-            with peers.Program([*host.prefix, *asking, *client], LOGS / "talk-client.log", environment) as asked:
+            with background.Program([*host.prefix, *asking, *client], LOGS / "talk-client.log", environment) as asked:
                 asked.finish()
                 listening.finish()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from rdmaxx_project import presets, processes, progress
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import peers, two_sides
+from rdmaxx_test import background, peers, sockets, two_sides
 from rdmaxx_test.checks import ONLY_ROOT, Finding, Wanted, programs
 from rdmaxx_test.peers import Host
 
@@ -87,7 +87,7 @@ class Place:
     client: list[str]
     device: str
     address: str
-    process: int | str = two_sides.OWN  # one that sees the server's ports
+    process: int | str = sockets.OWN  # one that sees the server's ports
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Meeting:
     environment: dict[str, str] = field(default_factory=dict)
 
     def run(self, place: Place) -> str:
-        port = two_sides.free_port()
+        port = sockets.free_port()
         words = {"port": str(port), "address": place.address, "device": place.device}
         sides = two_sides.Sides(
             server=[*place.server, *(word.format(**words) for word in self.server)],
@@ -106,7 +106,7 @@ class Meeting:
         )
         environment = {"LD_PRELOAD": _library(), **self.environment}
         return two_sides.run(
-            sides, lambda: two_sides.is_listening(port, place.process), LOGS, environment, TIMEOUT
+            sides, lambda: sockets.is_listening(port, place.process), LOGS, environment, TIMEOUT
         )
 
 
@@ -163,7 +163,7 @@ def _between_hosts(wanted: Wanted) -> Iterator[Finding]:
         with peers.two_hosts(NETWORK, (NETDEV, NETDEV)) as hosts, contextlib.ExitStack() as stack:
             # A process of the first host, which sees what listens there.
             witness = stack.enter_context(
-                peers.Program([*hosts[0].prefix, "sleep", "infinity"], LOGS / "witness.log", {})
+                background.Program([*hosts[0].prefix, "sleep", "infinity"], LOGS / "witness.log", {})
             )
             witness.wait_until(lambda: _has_entered(witness.process), "entered its namespace")
             for place in _places(hosts, witness.process):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rdmaxx_project import presets, progress
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import peers
+from rdmaxx_test import background, peers
 from rdmaxx_test.checks import ONLY_ROOT, Finding, Wanted, programs
 from rdmaxx_test.peers import Failure, Host, Peer
 
@@ -251,9 +251,9 @@ def _meeting(hosts: Hosts, command: str) -> None:
     gid = ["-x" if command.startswith("ib_") else "-g", "1"]
     words = [*command.split(), "-p", str(PORT), *gid, "-d"]
 
-    def start(host: Host, log: str, *more: str) -> peers.Program:
+    def start(host: Host, log: str, *more: str) -> background.Program:
         environment = programs.environment() | {"SOFTVERBS_NETDEVS": host.netdev}
-        return peers.Program([*host.prefix, *words, f"soft_{host.netdev}", *more], LOGS / log, environment)
+        return background.Program([*host.prefix, *words, f"soft_{host.netdev}", *more], LOGS / log, environment)
 
     with start(server, "server.log") as listening:
         listening.wait_for_listener(PORT)
@@ -273,16 +273,16 @@ def _connected(hosts: Hosts, connection: programs.Connection) -> None:
 @contextlib.contextmanager
 def _started(
     hosts: Hosts | tuple[None, None], connection: programs.Connection, settings: Settings | None = None
-) -> Iterator[tuple[peers.Program, peers.Program]]:
+) -> Iterator[tuple[background.Program, background.Program]]:
     server, client = hosts
 
-    def start(command: str, host: Host | None, log: str) -> peers.Program:
+    def start(command: str, host: Host | None, log: str) -> background.Program:
         meeting_at = client if command.startswith("mckey") and host is client else server
         if meeting_at:
             command = re.sub(r"::1\b", meeting_at.ipv6, command.replace("127.0.0.1", meeting_at.ipv4))
         environment = programs.environment() | ({"SOFTVERBS_NETDEVS": host.netdev} if host else {}) | (settings or {})
         words = command.format(port=PORT).split()
-        return peers.Program([*(host.prefix if host else []), *words], LOGS / log, environment)
+        return background.Program([*(host.prefix if host else []), *words], LOGS / log, environment)
 
     with start(connection.server, server, "server.log") as listening:
         listening.wait_until(lambda: connection.is_ready(PORT, listening.process), "listened")
@@ -318,7 +318,7 @@ def _neighbour_says_goodbye(hosts: Hosts) -> None:
     bystander = programs.Connection("rping -s -a 127.0.0.1 -p {port}", "")
     command = bystander.server.replace("127.0.0.1", there.ipv4).format(port=OTHER_PORT).split()
     environment = programs.environment() | {"SOFTVERBS_NETDEVS": there.netdev}
-    with peers.Program([*there.prefix, *command], LOGS / "bystander.log", environment) as neighbour:
+    with background.Program([*there.prefix, *command], LOGS / "bystander.log", environment) as neighbour:
         neighbour.wait_until(lambda: bystander.is_ready(OTHER_PORT, neighbour.process), "listened")
         _connection_ends(hosts, server_dies=False)
 
@@ -353,7 +353,7 @@ def _port_goes_down(hosts: Hosts) -> None:
         "SOFTVERBS_NETDEVS": host.netdev,
         "SOFTVERBS_REAL": "0",
     }
-    with peers.Program([*host.prefix, *command], LOGS / "port.log", environment) as tests:
+    with background.Program([*host.prefix, *command], LOGS / "port.log", environment) as tests:
         tests.finish()
 
 

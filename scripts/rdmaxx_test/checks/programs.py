@@ -12,9 +12,10 @@ from pathlib import Path
 
 from rdmaxx_project import presets, processes, progress
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import two_sides
+from rdmaxx_test import sockets, two_sides
 from rdmaxx_test.checks import Finding, Wanted
-from rdmaxx_test.two_sides import GROUP, IB, ROCE_PORT, TCP, UDADDY_PORT, UDP
+from rdmaxx_test.sockets import IB, TCP, UDP
+from rdmaxx_test.two_sides import GROUP, ROCE_PORT, UDADDY_PORT
 
 PRESET = "dev"
 DEVICE = "soft0"
@@ -108,7 +109,7 @@ class Meeting:
         return " ".join(filter(None, words))
 
     def is_ready(self, port: int) -> bool:
-        return two_sides.is_listening(port)
+        return sockets.is_listening(port)
 
     def sides(self, port: int) -> two_sides.Sides:
         is_perftest = self.command.startswith("ib_")
@@ -142,10 +143,10 @@ class Connection:
         server, client = (shlex.split(command.format(port=port)) for command in (self.server, self.client))
         return two_sides.Sides(server=server, clients=[client])
 
-    def is_ready(self, port: int, process: int | str = two_sides.OWN) -> bool:
+    def is_ready(self, port: int, process: int | str = sockets.OWN) -> bool:
         if self.server.startswith("mckey"):
-            return two_sides.is_member_of(GROUP, ROCE_PORT, process)
-        return two_sides.offers_service(self.port_space, self.fixed_port or port, process)
+            return sockets.is_member_of(GROUP, ROCE_PORT, process)
+        return sockets.offers_service(self.port_space, self.fixed_port or port, process)
 
 
 def _connecting_perftest(command: str) -> Connection:
@@ -211,7 +212,7 @@ def _finding(case: Meeting | Connection, number: int) -> Finding:
     progress.moving(f"programs: {case.name}")
     logs = LOGS / str(number)
     logs.mkdir(exist_ok=True)
-    port = two_sides.free_port()
+    port = sockets.free_port()
     problem = two_sides.run(case.sides(port), lambda: case.is_ready(port), logs, environment(), TIMEOUT)
     return Finding(case.name, problem)
 

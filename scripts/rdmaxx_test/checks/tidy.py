@@ -90,6 +90,7 @@ def _run(chosen: Callable[[Unit], bool]) -> Iterable[Finding]:
             messages.update(dict.fromkeys(split(verdict)))
     if groups:
         yield Finding("sources", "\n".join(messages))
+        yield Finding("mistakes are found in a group", _overlooked())
 
 
 def split(output: str) -> list[str]:
@@ -109,6 +110,28 @@ def grouped(units: list[Unit]) -> Iterable[list[Unit]]:
 
 def _defines_main(unit: Unit) -> bool:
     return unit.name.startswith(("examples/", "benchmarks/"))
+
+
+# A pointer that is null on one path, and a name that is not ours.
+_MISTAKES = """\
+namespace rdmaxx { int first_of(int count); int BadName(); }
+int rdmaxx::first_of(int count) {
+  const int* numbers = nullptr;
+  return count > 3 ? *numbers : 0;
+}
+int rdmaxx::BadName() { return 0; }
+"""
+_COMPLAINTS = ("clang-analyzer-core.NullDereference", "readability-identifier-naming")
+
+
+def _overlooked() -> str:
+    """What clang-tidy must find in a file that is looked at with another one."""
+    sources = [FOLDER / "src" / name for name in ("innocent.cpp", "mistakes.cpp")]
+    sources[0].parent.mkdir(parents=True, exist_ok=True)
+    sources[0].write_text("namespace rdmaxx {}\n")
+    sources[1].write_text(_MISTAKES)
+    verdict = _ask_together([Unit(source, "clang++-19 -std=c++23 -o it") for source in sources])
+    return "\n".join(f"{each} was overlooked: {verdict}" for each in _COMPLAINTS if each not in verdict)
 
 
 def _units() -> list[Unit]:
