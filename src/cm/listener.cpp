@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "cm/accept_failure.hpp"
 #include "cm/awaited_event.hpp"
-#include "cm/cause_of.hpp"
 #include "cm/while_busy.hpp"
 
 namespace rdmaxx::inline v0::cm {
@@ -28,7 +28,7 @@ result<void> answer(const cm_id& id, const accept_options& options) {
 result<connection> accept_steps(cm_id id, const accept_options& options) {
   const auto end = deadline_after(options.timeout);
   if (const auto answered = answer(id, options); !answered)
-    return detail::cause_of(answered.error(), id);
+    return detail::accept_failure(answered.error(), id);
   const auto established = detail::awaited_event(id, cm_event_type::established, end);
   if (!established) return detail::peers_failure(established.error());
   return connection(std::move(id), *established);

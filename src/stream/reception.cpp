@@ -11,7 +11,7 @@
 
 #include <rdmaxx/core/readiness.hpp>
 
-#include "cm/cause_of.hpp"
+#include "cm/accept_failure.hpp"
 #include "cm/time_until.hpp"
 #include "stream/own_greeting.hpp"
 
@@ -57,10 +57,10 @@ result<reception::half_open> reception::received(cm::connection_request request)
     return terms.error();
   }
   auto resources = stream_resources::for_id(request.id(), options_);
-  if (!resources) return cause_of(resources.error(), request.id());
+  if (!resources) return accept_failure(resources.error(), request.id());
   const auto answered = answer(own, *terms).to_bytes();
   if (const auto accepted = request.id().accept({.private_data = answered}); !accepted)
-    return cause_of(accepted.error(), request.id());
+    return accept_failure(accepted.error(), request.id());
   return half_open{.id = std::move(request).release(),
                    .resources = *std::move(resources),
                    .terms = *terms,

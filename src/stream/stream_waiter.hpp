@@ -108,31 +108,27 @@ class stream_waiter::leadership {
 template <class Ready>
 bool stream_waiter::wait(lock& held, time_point deadline, Ready ready, interest what) {
   progress();
-  while (!ready()) {
-    if (library_clock::now() >= deadline) {
-      if (!has_leader_) {
-        driver_.take_completion_events();
-        driver_.take_connection_events();
-      }
-      if (descriptor_ != nullptr) {  // whoever does not wait may watch it instead
-        driver_.arm(interest::anything);
-        publish();
-      } else {
-        progress();
-      }
-      return ready();
-    }
+  bool is_ready = ready();
+  while (!is_ready && library_clock::now() < deadline) {
     if (has_leader_) {
       follow(held, deadline, what);
     } else {
       lead(held, deadline, ready, what);
     }
+    is_ready = ready();
   }
-  if (descriptor_ != nullptr) {  // what was waited for is not all that comes
-    driver_.arm(interest::anything);
-    publish();
+  if (!is_ready) {
+    if (!has_leader_) {
+      driver_.take_completion_events();
+      driver_.take_connection_events();
+    }
+    driver_.progress();
   }
-  return true;
+  // What was waited for is not all that comes; and whoever does not wait may watch it instead.
+  if (descriptor_ != nullptr) driver_.arm(interest::anything);
+  if (!is_ready) is_ready = ready();
+  publish_activity();  // also of what ready() did
+  return is_ready;
 }
 
 template <class Ready>

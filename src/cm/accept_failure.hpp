@@ -9,7 +9,7 @@
 namespace rdmaxx::inline v0::detail {
 
 /// That the peer has gone, if it has; otherwise the failure itself.
-[[nodiscard]] error cause_of(const error& failure, const cm_id& id);
+[[nodiscard]] error accept_failure(const error& failure, const cm_id& id);
 
 /// The failure of a peer that was accepted and did not come up. Its code is never ETIMEDOUT, which
 /// says that nobody came.

@@ -1,4 +1,4 @@
-#include "cm/cause_of.hpp"
+#include "cm/accept_failure.hpp"
 
 #include <cerrno>
 #include <string>
@@ -24,7 +24,7 @@ bool is_over(const cm_id& id) {
 
 }  // namespace
 
-error cause_of(const error& failure, const cm_id& id) {
+error accept_failure(const error& failure, const cm_id& id) {
   for (;;) {
     const auto fetched = id.channel().try_get_event();
     if (!fetched) return failure;
