@@ -150,8 +150,7 @@ result<void> protocol_engine::fail(error reason, std::optional<reset_reason> tel
   sending_.drop_queued();
   receiving_.drop_unread();
   sending_.reset(tell_peer);
-  core_->failure = std::move(reason);
-  return *core_->failure;
+  return core_->failure.emplace(std::move(reason));
 }
 
 void protocol_engine::abort() {
