@@ -7,24 +7,20 @@ A sample maps statistics to values: "median" and "mean" are latencies in µs, ha
 import json
 import re
 import shutil
-import socket
-import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rdmaxx_bench.problems import Unmeasured
 from rdmaxx_project import processes
+from rdmaxx_project.background import Program, wait
 from rdmaxx_project.repository import ROOT
+from rdmaxx_project.sockets import free_port, is_listening
 
 Sample = dict[str, float]
 Environment = tuple[tuple[str, str], ...]
 
 MEBIBYTES = 1.048576e-3  # GB/s of one MiB/s
-START_TIMEOUT = 20  # seconds
-LOOK_AGAIN_AFTER = 0.005
 TIME_TO_FOLLOW = 3  # seconds that the server has to end after the client
 
 
@@ -196,65 +192,19 @@ def parse_fi_pingpong(output: str, size: int) -> Sample:
 # ── running them ──
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def run_pair(
     server: list[str], client: list[str], port: int, logs: Path, environment: dict[str, str], timeout: float
 ) -> str:
     """Starts the client once the server listens; returns what the client printed. Raises Unmeasured."""
-    serving = _Background(server, logs / "server.log", environment, timeout)
-    try:
-        _wait(lambda: _is_listening(port) or serving.has_ended, timeout)
-        if serving.has_ended or not _is_listening(port):
-            serving.stop()
-            raise Unmeasured(f"{' '.join(server)} does not listen:\n{processes.tail(serving.log)}")
+    logs.mkdir(parents=True, exist_ok=True)
+    with Program(server, logs / "server.log", environment) as serving:
+        wait(lambda: is_listening(port) or serving.status is not None, timeout)
+        if serving.status is not None or not is_listening(port):
+            raise Unmeasured(f"{serving} does not listen:\n{serving.tail()}")
         log = logs / "client.log"
         status = processes.run(client, log, timeout=timeout, environment=environment)
-        _wait(lambda: serving.has_ended, TIME_TO_FOLLOW)
-    finally:
-        serving.stop()
+        wait(lambda: serving.status is not None, TIME_TO_FOLLOW)
     if status != 0:
-        outputs = f"{processes.tail(log)}\nThe server:\n{processes.tail(serving.log)}"
+        outputs = f"{processes.tail(log)}\nThe server:\n{serving.tail()}"
         raise Unmeasured(f"{' '.join(client)} ended with status {status}:\n{outputs}")
     return log.read_text(errors="replace")
-
-
-class _Background:
-    def __init__(self, command: list[str], log: Path, environment: dict[str, str], timeout: float):
-        self.log = log
-        self._end: Callable[[], None] = lambda: None
-        arguments = {"timeout": timeout + START_TIMEOUT, "environment": environment, "on_start": self._remember}
-        self._thread = threading.Thread(target=processes.run, args=(command, log), kwargs=arguments)
-        self._thread.start()
-
-    @property
-    def has_ended(self) -> bool:
-        return not self._thread.is_alive()
-
-    def stop(self) -> None:
-        if not self.has_ended:
-            self._end()
-        self._thread.join()
-
-    def _remember(self, end: Callable[[], None]) -> None:
-        self._end = end
-
-
-def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(LOOK_AGAIN_AFTER)
-
-
-def _is_listening(port: int) -> bool:
-    listening = "0A"
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        rows = table.read_text().splitlines()[1:] if table.exists() else []
-        for columns in map(str.split, rows):
-            if columns[3] == listening and int(columns[1].rpartition(":")[2], 16) == port:
-                return True
-    return False

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rdmaxx_project import processes
-from rdmaxx_test import background, interoperation_cases as cases, sockets
+from rdmaxx_project import background, processes, sockets
+from rdmaxx_test import interoperation_cases as cases
 from rdmaxx_test import peers, two_sides
 from rdmaxx_test.interoperation_cases import Case, Meeting, Side
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rdmaxx_project import processes
-from rdmaxx_test.background import PATIENCE, Failure
+from rdmaxx_project.background import PATIENCE, Failure
 
 WORDS_OF_A_QUEUE = 4  # number, GID, rkey, address
 NAMESPACE = "rdmaxx"

@@ -48,6 +48,7 @@ class Session:
         self._out = _new_run_folder()
         self._tried: set[Build] = set()
         self._unbuilt: dict[Build, str] = {}  # with what the compiler said
+        self._building: dict[str, float] = {}  # the seconds that each preset took, other than in checks
         self._unlisted: dict[str, str] = {}  # programs that did not tell their tests, with how they ended
 
     def run(self) -> int:
@@ -88,11 +89,14 @@ class Session:
         """Once in a session; whether it is there."""
         if build not in self._tried:
             self._tried.add(build)
+            started = time.monotonic()
             try:
                 presets.build(build.preset, build.program)
             except presets.BuildFailure as failure:
                 self._unbuilt[build] = failure.output
                 progress.line(f"{failure}: {build.program}")
+            spent = self._building.get(build.preset, 0.0)
+            self._building[build.preset] = spent + time.monotonic() - started
         return build not in self._unbuilt
 
     def _list(self) -> int:
@@ -117,7 +121,8 @@ class Session:
             try:
                 reports = [self._run_here(lane) for lane in self._plan.lanes_here()]
                 reports += [self._check(check) for check in self._plan.checks]
-                return reports + in_guest.result() + self._build_failures() + self._listing_failures()
+                reports += in_guest.result() + self._build_times()
+                return reports + self._build_failures() + self._listing_failures()
             except BaseException:
                 processes.stop_all()
                 raise
@@ -151,6 +156,9 @@ class Session:
                 )
             )
         return reports
+
+    def _build_times(self) -> list[LaneReport]:
+        return [LaneReport(f"building {preset}", [], seconds) for preset, seconds in self._building.items()]
 
     def _build_failures(self) -> list[LaneReport]:
         return [

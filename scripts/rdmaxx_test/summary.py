@@ -89,5 +89,10 @@ def _skips(tests: list[Test]) -> str:
 
 
 def _times(reports: list[LaneReport]) -> str:
-    spent = [f"{report.lane} {report.seconds:.0f} s" for report in reports if report.seconds >= 0.5]
-    return f"times: {', '.join(spent)}" if spent else ""
+    """The longest first. Parts run beside each other, so that they may add up to more than the whole took."""
+    spent: dict[str, float] = defaultdict(float)
+    for report in reports:
+        spent[report.lane] += report.seconds
+    longest_first = sorted(spent.items(), key=lambda part: -part[1])
+    told = [f"{name} {seconds:.0f} s" for name, seconds in longest_first if seconds >= 0.5]
+    return f"times: {', '.join(told)}" if told else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rdmaxx_test.background import Program, wait
+from rdmaxx_project.background import Program, wait
 
 ROCE_PORT = 4791
 UDADDY_PORT = 7174  # it has no other

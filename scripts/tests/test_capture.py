@@ -2,7 +2,7 @@ import unittest
 
 from rdmaxx_test.checks.capture import complaints, differences, without_repeats
 from rdmaxx_test.roce_capture import Packet, icrc_holds
-from rdmaxx_test.sockets import _has_listener
+from rdmaxx_project.sockets import _has_listener
 
 # An acknowledgement of the kernel's rxe (tests/data/roce), from the IP header on.
 ACKNOWLEDGEMENT = bytes.fromhex("4500003060e540004011c5c50a0800020a080001c12112b7001c00001100ffff00000011001111111f000001b987784e")

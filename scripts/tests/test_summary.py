@@ -26,6 +26,11 @@ class Summary(unittest.TestCase):
         self.assertIn("FAILED queue_pair.t11 [siw]", self.lines)
         self.assertIn("  because: 2 on rxe", self.lines)
 
+    def test_times_are_told_by_part_the_longest_first(self):
+        reports = [LaneReport("soft", [], 52), LaneReport("building dev", [], 60), LaneReport("soft", [], 13)]
+        lines = summary.render(some("soft", "cq", passed=1), reports, ["soft"]).splitlines()
+        self.assertIn("times: soft 65 s, building dev 60 s", lines)
+
     def test_cases_of_checks_that_could_not_be_tried_are_counted_and_named(self):
         tests = some("host", "check: processes", passed=1, skipped=2)
         lines = summary.render(tests, [], ["host"]).splitlines()

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from rdmaxx_project import presets, processes
+from rdmaxx_project import presets, processes, sockets
 from rdmaxx_project.repository import BUILD, ROOT
-from rdmaxx_test import roce_capture, sockets, two_sides
+from rdmaxx_test import roce_capture, two_sides
 from rdmaxx_test.checks import Finding, Wanted, programs
 from rdmaxx_test.roce_capture import Packet
 

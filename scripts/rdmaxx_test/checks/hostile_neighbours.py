@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rdmaxx_project import presets, progress
+from rdmaxx_project import background, presets, progress
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import background, peers
+from rdmaxx_test import peers
 from rdmaxx_test.checks import ONLY_ROOT, Finding, Wanted, processes, programs
 from rdmaxx_test.peers import Failure, Host, Peer
 

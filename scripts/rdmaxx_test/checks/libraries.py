@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rdmaxx_project import presets, processes, progress
+from rdmaxx_project import background, presets, processes, progress, sockets
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import background, peers, sockets, two_sides
+from rdmaxx_test import peers, two_sides
 from rdmaxx_test.checks import ONLY_ROOT, Finding, Wanted, programs
 from rdmaxx_test.peers import Host
 

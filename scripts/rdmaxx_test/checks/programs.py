@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from rdmaxx_project import presets, processes, progress
+from rdmaxx_project import presets, processes, progress, sockets
 from rdmaxx_project.repository import BUILD
-from rdmaxx_test import sockets, two_sides
+from rdmaxx_test import two_sides
 from rdmaxx_test.checks import Finding, Wanted
-from rdmaxx_test.sockets import IB, TCP, UDP
+from rdmaxx_project.sockets import IB, TCP, UDP
 from rdmaxx_test.two_sides import GROUP, ROCE_PORT, UDADDY_PORT
 
 PRESET = "dev"

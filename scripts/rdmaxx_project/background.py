@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rdmaxx_project import processes
+from rdmaxx_project import processes, sockets
 from rdmaxx_project.repository import ROOT
-from rdmaxx_test import sockets
 
 PATIENCE = 100  # seconds for what an idle machine does in a tenth of it
 LOOK_AGAIN_AFTER = 0.005  # seconds
