@@ -40,18 +40,9 @@ struct introduction {
 
 /// Sleeps until the next completion comes; throws if it is a failure, or if none comes in time.
 work_completion next_completion(const completion_queue& cq) {
-  std::array<work_completion, 1> one;
-  for (;;) {
-    cq.req_notify().value();  // before polling: what completes in between raises an event
-    for (const work_completion& completion : cq.poll(one).value()) {
-      if (!completion) throw rdmaxx::exception(completion.error());
-      return completion;
-    }
-    if (!cq.channel().wait(patience).value()) {
-      throw std::runtime_error(
-          fmt::format("nothing completed for {} s; is the other side alive?", patience.count()));
-    }
-  }
+  const auto completion = wait_completion(cq, patience).value();
+  if (!completion) throw rdmaxx::exception(completion.error());
+  return completion;
 }
 
 void write_text(std::span<std::byte> place, std::string_view text) {

@@ -75,10 +75,8 @@ class journal {
 
   work_completion next_completion() const {
     std::array<work_completion, 1> one;
-    for (;;) {
-      for (const auto& completion : own_.cq.poll(one).value()) return completion;
-      while_waiting();
-    }
+    while (wait_completions(own_.cq, one, 1ms).value().empty()) while_waiting();
+    return one.front();
   }
 
   end& own_;

@@ -29,7 +29,9 @@
 #include <rdmaxx/verbs/async_event.hpp>
 #include <rdmaxx/verbs/completion_channel.hpp>
 #include <rdmaxx/verbs/completion_queue.hpp>
+#include <rdmaxx/verbs/completion_source.hpp>
 #include <rdmaxx/verbs/context.hpp>
+#include <rdmaxx/verbs/cq_consumer.hpp>
 #include <rdmaxx/verbs/device.hpp>
 #include <rdmaxx/verbs/device_attributes.hpp>
 #include <rdmaxx/verbs/element_list.hpp>
@@ -40,12 +42,16 @@
 #include <rdmaxx/verbs/protection_domain.hpp>
 #include <rdmaxx/verbs/qp_attributes.hpp>
 #include <rdmaxx/verbs/qp_endpoint.hpp>
+#include <rdmaxx/verbs/queue_drain.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
 #include <rdmaxx/verbs/remote_address.hpp>
 #include <rdmaxx/verbs/scatter_gather.hpp>
 #include <rdmaxx/verbs/shared_receive_queue.hpp>
+#include <rdmaxx/verbs/spin_policy.hpp>
+#include <rdmaxx/verbs/wait_completions.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 #include <rdmaxx/verbs/work_list.hpp>
+#include <rdmaxx/verbs/work_queue.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
 // The connection manager and streams, where librdmacm is installed; a program that uses them links

@@ -9,6 +9,8 @@
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/verbs/completion_channel.hpp>
 
+#include "object_registry.hpp"
+
 namespace rdmaxx::inline v0::detail {
 
 class channel_block final : public native_resource<ibv_comp_channel> {
@@ -18,6 +20,8 @@ class channel_block final : public native_resource<ibv_comp_channel> {
         parent(std::move(ctx)) {}
 
   const context parent;
+  /// Events name their queue by its C pointer; its cq_context may be foreign code's.
+  object_registry queues;
 
  private:
   [[nodiscard]] std::string name() const override {

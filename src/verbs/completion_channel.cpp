@@ -23,15 +23,37 @@ result<completion_channel> context::create_completion_channel() const {
   return detail::handle_access::make<completion_channel>(block->native, std::move(reference));
 }
 
+result<completion_channel> completion_channel::adopt(ibv_comp_channel* native,
+                                                     const rdmaxx::context& ctx, adoption how) {
+  if (native == nullptr || !ctx)
+    return misuse_error("completion_channel::adopt", "the C channel or the context is null");
+  if (native->context != ctx.native())
+    return misuse_error("completion_channel::adopt", "the channel belongs to another context");
+  RDMAXX_TRY(set_nonblocking(native->fd));
+  auto* const block = new detail::channel_block(ctx);
+  block->native = native;
+  block->adopted = std::move(how);
+  return completion_channel(native, detail::reference(block));
+}
+
 completion_queue cq_event::queue() const noexcept {
+  if (!block_) return {};
   return detail::handle_access::make<completion_queue>(native_, block_);
 }
 
 void cq_event::acknowledge() noexcept {
   if (native_ == nullptr) return;
   auto* const cq = std::exchange(native_, nullptr);
-  if (!block_.get()->is_made_before_fork()) ibv_ack_cq_events(cq, 1);
+  if (block_) {
+    // What an event refers to is a completion queue's block and nothing else.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
+    auto* const queue = static_cast<detail::cq_block*>(block_.get());
+    if (!queue->is_made_before_fork()) queue->event_ended();
+  } else if (!channel_.get()->is_made_before_fork()) {
+    ibv_ack_cq_events(cq, 1);  // whoever has made it may wait for that
+  }
   block_ = {};
+  channel_ = {};
 }
 
 namespace {
@@ -40,6 +62,7 @@ constexpr const char* no_channel =
 }
 
 std::string describe(const cq_event& event) {
+  if (event.native() != nullptr && !event.queue()) return "event of a foreign completion queue";
   return fmt::format("event of {}", describe(event.queue()));
 }
 
@@ -49,6 +72,7 @@ const rdmaxx::context& completion_channel::context() const noexcept {
 
 result<std::optional<cq_event>> completion_channel::try_get() const {
   RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_get_cq_event"));
+  auto& block = detail::block_of(*this);
   for (;;) {
     ibv_cq* cq = nullptr;
     void* cq_context = nullptr;
@@ -57,8 +81,12 @@ result<std::optional<cq_event>> completion_channel::try_get() const {
       if (errno == EINTR) continue;
       return errno_error("ibv_get_cq_event", errno);
     }
-    auto* const block = static_cast<detail::cq_block*>(cq_context);
-    if (block->try_retain()) return cq_event(cq, detail::reference(block));
+    auto queue = block.queues.find(cq);
+    if (queue && *queue) return cq_event(cq, std::move(*queue), {});
+    if (queue) {
+      block.retain();
+      return cq_event(cq, {}, detail::reference(&block));
+    }
     // Its last handle has just gone, and ibv_destroy_cq waits in another thread for this
     // acknowledgement.
     ibv_ack_cq_events(cq, 1);

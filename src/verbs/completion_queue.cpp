@@ -32,6 +32,15 @@ error capacity_error(std::string_view operation, int errno_value, std::uint32_t 
 
 constexpr std::uint32_t largest_int = std::numeric_limits<int>::max();
 
+/// Extended queues serve ibv_poll_cq as well. Drivers without them (siw) have ordinary ones.
+ibv_cq* create_native(ibv_context* native, ibv_cq_init_attr_ex& wishes, ibv_cq_ex*& extended) {
+  extended = ibv_create_cq_ex(native, &wishes);
+  if (extended != nullptr) return ibv_cq_ex_to_cq(extended);
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return nullptr;
+  return ibv_create_cq(native, static_cast<int>(wishes.cqe), wishes.cq_context, wishes.channel,
+                       static_cast<int>(wishes.comp_vector));
+}
+
 }  // namespace
 
 result<completion_queue> context::create_cq(const completion_queue_config& config) const {
@@ -51,13 +60,48 @@ result<completion_queue> context::create_cq(const completion_queue_config& confi
   }
   auto* const block = new detail::cq_block(*this, config.channel);
   detail::reference reference(block);
-  block->native =
-      ibv_create_cq(live(), static_cast<int>(config.capacity), block, config.channel.native(),
-                    static_cast<int>(config.completion_vector));
+  ibv_cq_init_attr_ex wishes{};
+  wishes.cqe = config.capacity;
+  wishes.cq_context = block;
+  wishes.channel = config.channel.native();
+  wishes.comp_vector = config.completion_vector;
+  wishes.wc_flags = IBV_WC_STANDARD_FLAGS;
+  block->native = create_native(live(), wishes, block->extended);
   if (block->native == nullptr)
     return capacity_error("ibv_create_cq", errno, config.capacity, *this);
-  detail::block_of(*this).objects.add(block->native, *block);
+  block->enter();
   return detail::handle_access::make<completion_queue>(block->native, std::move(reference));
+}
+
+result<completion_queue> completion_queue::adopt(ibv_cq* native, const rdmaxx::context& ctx,
+                                                 const completion_channel& channel, adoption how) {
+  if (native == nullptr || !ctx)
+    return misuse_error("completion_queue::adopt", "the C queue or the context is null");
+  if (native->context != ctx.native())
+    return misuse_error("completion_queue::adopt", "the queue belongs to another context");
+  if (native->channel != channel.native()) {
+    return misuse_error("completion_queue::adopt",
+                        "the channel is not the one that the queue was made with",
+                        "adopt that channel first, and name it here");
+  }
+  auto* const block = new detail::cq_block(ctx, channel);
+  detail::reference reference(block);
+  block->native = native;
+  block->adopted = std::move(how);
+  block->enter();
+  return completion_queue(native, std::move(reference));
+}
+
+bool completion_queue::claim_consumer() const noexcept {
+  return !detail::block_of(*this).has_consumer.test_and_set();
+}
+
+void completion_queue::release_consumer() const noexcept {
+  detail::block_of(*this).has_consumer.clear();
+}
+
+ibv_cq_ex* completion_queue::native_extended() const noexcept {
+  return detail::block_of(*this).extended;
 }
 
 const rdmaxx::context& completion_queue::context() const noexcept {

@@ -1,7 +1,8 @@
 #pragma once
 
-// cq_block: the shared state behind a completion_queue; its address is the C queue's cq_context.
+// cq_block: the shared state behind a completion_queue.
 
+#include <atomic>
 #include <string>
 
 #include <infiniband/verbs.h>
@@ -9,6 +10,7 @@
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/verbs/completion_queue.hpp>
 
+#include "channel_block.hpp"
 #include "context_block.hpp"
 
 namespace rdmaxx::inline v0::detail {
@@ -22,12 +24,37 @@ class cq_block final : public native_resource<ibv_cq> {
 
   const context parent;
   const completion_channel channel;
+  ibv_cq_ex* extended = nullptr;  ///< the same C queue, if it was made as an extended one
+  std::atomic_flag has_consumer{};
+
+  /// Makes the queue known to those who find it by its C pointer.
+  void enter() {
+    block_of(parent).objects.add(native, *this);
+    if (channel) block_of(channel).queues.add(native, *this);
+  }
+
+  /// An event has ended. Each acknowledgement takes a lock of the C library; one for many is
+  /// enough.
+  void event_ended() noexcept {
+    constexpr unsigned batch = 64;
+    if (ended_events_.fetch_add(1, std::memory_order_relaxed) + 1 >= batch) acknowledge_events();
+  }
 
  private:
-  void let_go() noexcept override { block_of(parent).objects.remove(native, *this); }
+  void acknowledge_events() noexcept {
+    if (const auto count = ended_events_.exchange(0, std::memory_order_relaxed))
+      ibv_ack_cq_events(native, count);
+  }
+  void prepare_end() noexcept override { acknowledge_events(); }
+  void let_go() noexcept override {
+    block_of(parent).objects.remove(native, *this);
+    if (channel) block_of(channel).queues.remove(native, *this);
+  }
   [[nodiscard]] std::string name() const override {
     return "completion_queue on " + std::string(parent.device_name());
   }
+
+  std::atomic<unsigned> ended_events_{0};  ///< and not acknowledged yet
 };
 
 inline cq_block& block_of(const completion_queue& cq,

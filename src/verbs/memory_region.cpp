@@ -4,7 +4,21 @@
 
 #include <rdmaxx/core/result.hpp>
 
+#include "memory_region_block.hpp"
+
 namespace rdmaxx::inline v0 {
+
+result<memory_region> memory_region::adopt(ibv_mr* native, const protection_domain& pd,
+                                           access_flags access, adoption how) {
+  if (native == nullptr || !pd)
+    return misuse_error("memory_region::adopt", "the C region or the domain is null");
+  if (native->pd != pd.native())
+    return misuse_error("memory_region::adopt", "the region belongs to another domain");
+  auto* const block = new detail::memory_region_block(pd, {});
+  block->native = native;
+  block->adopted = std::move(how);
+  return memory_region(native, detail::reference(block), access);
+}
 
 error memory_region::outside(std::span<const std::byte> bytes, std::string_view operation) const {
   const auto call = fmt::format("memory_region::{}", operation);

@@ -125,7 +125,10 @@ result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
   const auto limit = block_of(ctx).limits.max_qp_wr;
   const auto send_slots = with_marker_slot(wanted.max_send_wr, limit);
   const auto recv_slots = with_marker_slot(wanted.max_recv_wr, limit);
-  ibv_qp_init_attr wishes{};
+  // Without anything beyond the domain this is ibv_create_qp, which every device has.
+  ibv_qp_init_attr_ex wishes{};
+  wishes.comp_mask = IBV_QP_INIT_ATTR_PD;
+  wishes.pd = pd.native();
   wishes.qp_context = block;
   wishes.send_cq = config.send_cq.native();
   wishes.recv_cq = config.recv_cq.native();
@@ -153,8 +156,8 @@ result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
 }
 
 result<queue_pair> protection_domain::create_qp(const queue_pair_config& config) const {
-  return detail::create_queue_pair(*this, config, {.make = [this](ibv_qp_init_attr& wishes) {
-    return ibv_create_qp(live(), &wishes);
+  return detail::create_queue_pair(*this, config, {.make = [this](ibv_qp_init_attr_ex& wishes) {
+    return ibv_create_qp_ex(context().native(), &wishes);
   }});
 }
 

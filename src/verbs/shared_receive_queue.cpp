@@ -47,14 +47,35 @@ result<shared_receive_queue> protection_domain::create_srq(
   RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_create_srq"));
   auto* const block = new detail::srq_block(*this);
   detail::reference held(block);
-  ibv_srq_init_attr wishes{};
+  // Without anything beyond the domain this is ibv_create_srq, which every device has.
+  ibv_srq_init_attr_ex wishes{};
   wishes.srq_context = block;
   wishes.attr = {.max_wr = config.capacity, .max_sge = config.max_sge, .srq_limit = 0};
-  block->native = ibv_create_srq(live(), &wishes);
+  wishes.comp_mask = IBV_SRQ_INIT_ATTR_PD;
+  wishes.pd = live();
+  block->native = ibv_create_srq_ex(context().native(), &wishes);
   if (block->native == nullptr) return creation_failed(errno, config, context());
   block->capacity = wishes.attr.max_wr;
   detail::block_of(context()).objects.add(block->native, *block);
   return detail::handle_access::make<shared_receive_queue>(block->native, std::move(held));
+}
+
+result<shared_receive_queue> shared_receive_queue::adopt(ibv_srq* native,
+                                                         const protection_domain& pd,
+                                                         adoption how) {
+  if (native == nullptr || !pd)
+    return misuse_error("shared_receive_queue::adopt", "the C queue or the domain is null");
+  if (native->pd != pd.native())
+    return misuse_error("shared_receive_queue::adopt", "the queue belongs to another domain");
+  ibv_srq_attr now{};
+  RDMAXX_TRY(check(ibv_query_srq(native, &now), "ibv_query_srq"));
+  auto* const block = new detail::srq_block(pd);
+  detail::reference held(block);
+  block->native = native;
+  block->adopted = std::move(how);
+  block->capacity = now.max_wr;
+  detail::block_of(pd.context()).objects.add(native, *block);
+  return shared_receive_queue(native, std::move(held));
 }
 
 const protection_domain& shared_receive_queue::pd() const noexcept {

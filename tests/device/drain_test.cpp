@@ -71,6 +71,30 @@ TEST_F(drain, hands_over_every_request_once) {
   EXPECT_TRUE(completions_in(pair.a.recv_cq).empty());
 }
 
+TEST_F(drain, can_be_done_by_somebody_elses_poll_loop) {
+  constexpr std::uint64_t requests = 20;
+  const connected_pair pair({.one_cq = true});
+  const auto memory = pair.a.local_memory(64);
+  for (std::uint64_t i = 0; i < requests; ++i)
+    pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = memory.scatter()}).value();
+  std::uint64_t seen = 0;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+
+  auto draining = queue_drain::begin(pair.a.qp).value();
+  while (!draining.is_done() && std::chrono::steady_clock::now() < deadline) {
+    const auto found = pair.a.recv_cq.poll_each(3, [&](const work_completion& completion) {
+      if (draining.recognise(completion)) return;
+      EXPECT_EQ(completion.id(), wr_id{seen++});
+      EXPECT_EQ(completion.status(), wc_status::flushed);
+    });
+    draining.advance(found.value()).value();
+  }
+
+  EXPECT_TRUE(draining.is_done());
+  EXPECT_EQ(seen, requests);
+  EXPECT_TRUE(completions_in(pair.a.recv_cq).empty());
+}
+
 TEST_F(drain, of_an_idle_queue_pair_finds_nothing) {
   const connected_pair pair;
   tally completed;

@@ -107,6 +107,7 @@ class native_resource : public resource {
  private:
   [[nodiscard]] int destroy() noexcept override {
     if (native == nullptr) return 0;
+    prepare_end();
     const int rc = adopted.kind == ownership::borrowed ? 0 : destroy_native();
     if (rc == 0) let_go();
     return rc;
@@ -118,6 +119,8 @@ class native_resource : public resource {
     return std::string(call_) + "(" + name() + ")";
   }
 
+  /// What the C object's end would wait for; it still exists, and no handle does.
+  virtual void prepare_end() noexcept {}
   /// The C object is gone, or is its owner's alone again; `native` is only a number now.
   virtual void let_go() noexcept {}
   /// "queue_pair 0x11 on rxe0"; the C object may already be half gone, so only remembered facts.

@@ -9,9 +9,12 @@
 //   cq.req_notify().value();                        // arm again, *then* drain: nothing is missed
 //   while (!cq.poll(wc).value().empty()) …
 //
-// An event acknowledges itself when it is destroyed and keeps its queue alive until then. That is
-// what makes destruction safe: ibv_destroy_cq waits for every event to be acknowledged, and a queue
-// with an unacknowledged event is not destroyed.
+// An event keeps its queue alive until its end. ibv_destroy_cq waits until every event has been
+// acknowledged, which takes a lock: the library counts the events that have ended, and acknowledges
+// them in batches, at the latest before the queue is destroyed or handed back.
+//
+// On an adopted channel there may be events of queues that foreign code has made. Such an event
+// has no queue(), only the C queue, and is acknowledged at its end.
 //
 // Lifetime: copies share one channel; it ends after its queues.
 // Threads: wait() and try_get() may be called from several threads; each event goes to one of them.
@@ -36,34 +39,46 @@ class completion_queue;
 class [[nodiscard]] cq_event {
  public:
   cq_event(cq_event&& other) noexcept
-      : native_(std::exchange(other.native_, nullptr)), block_(std::move(other.block_)) {}
+      : native_(std::exchange(other.native_, nullptr)),
+        block_(std::move(other.block_)),
+        channel_(std::move(other.channel_)) {}
   cq_event& operator=(cq_event&& other) noexcept {
     std::swap(native_, other.native_);
     std::swap(block_, other.block_);
+    std::swap(channel_, other.channel_);
     return *this;
   }
   cq_event(const cq_event&) = delete;
   cq_event& operator=(const cq_event&) = delete;
   ~cq_event() { acknowledge(); }
 
-  /// The queue that has work.
+  /// The queue that has work; empty if foreign code has made it, and after acknowledge().
   [[nodiscard]] completion_queue queue() const noexcept;
-  /// Acknowledges now instead of at the end; the event is empty afterwards.
+  /// The C queue, whoever has made it; null after acknowledge().
+  [[nodiscard]] ibv_cq* native() const noexcept { return native_; }
+  /// Ends the event now; it is empty afterwards.
   void acknowledge() noexcept;
 
  private:
   friend class completion_channel;
-  cq_event(ibv_cq* native, detail::reference block) noexcept
-      : native_(native), block_(std::move(block)) {}
+  cq_event(ibv_cq* native, detail::reference block, detail::reference channel) noexcept
+      : native_(native), block_(std::move(block)), channel_(std::move(channel)) {}
 
   ibv_cq* native_;
-  detail::reference block_;
+  detail::reference block_;    ///< of the queue; empty for a foreign one
+  detail::reference channel_;  ///< that a foreign one's event came from
 };
 [[nodiscard]] std::string describe(const cq_event& event);
 
 class completion_channel : public shared_handle<ibv_comp_channel> {
  public:
   completion_channel() noexcept = default;
+
+  /// Takes over a channel that was made elsewhere on `ctx`'s device; its descriptor becomes
+  /// non-blocking.
+  [[nodiscard]] static result<completion_channel> adopt(ibv_comp_channel* native,
+                                                        const rdmaxx::context& ctx,
+                                                        adoption how = {});
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
   /// Readable when an event is waiting; for epoll and its like.

@@ -2,10 +2,16 @@
 
 // completion_queue: where finished work requests are reported.
 //
+// wait_completions() (wait_completions.hpp) sleeps until there are some.
+//
 // Lifetime: copies share one queue; it ends after the queue pairs that use it and after its events.
 // Threads: poll(), req_notify() and the queries may be called from any thread; each completion goes
 // to one of the pollers. resize() must not run beside poll().
 
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +24,7 @@
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/completion_channel.hpp>
+#include <rdmaxx/verbs/completion_source.hpp>
 #include <rdmaxx/verbs/context.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 
@@ -29,10 +36,6 @@ struct completion_queue_config {
   std::uint32_t completion_vector = 0;  ///< which of the device's interrupt vectors signals events
 };
 [[nodiscard]] std::string describe(const completion_queue_config& config);
-
-/// Which completions raise an event.
-enum class notify : std::uint8_t { any, solicited };
-[[nodiscard]] std::string_view describe(notify kind) noexcept;
 
 /// What a poll brought: behaves like result<std::span<work_completion>>.
 ///
@@ -71,7 +74,16 @@ static_assert(std::is_trivially_copyable_v<poll_result> &&
 
 class completion_queue : public shared_handle<ibv_cq> {
  public:
+  using completion_type = work_completion;
+
   completion_queue() noexcept = default;
+
+  /// Takes over a queue that was made elsewhere on `ctx`'s device, with the channel that it was
+  /// made with, if any. Its events name this object when they are fetched from that very `channel`
+  /// or a copy of it.
+  [[nodiscard]] static result<completion_queue> adopt(ibv_cq* native, const rdmaxx::context& ctx,
+                                                      const completion_channel& channel = {},
+                                                      adoption how = {});
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
   [[nodiscard]] std::uint32_t capacity() const noexcept {
@@ -86,6 +98,23 @@ class completion_queue : public shared_handle<ibv_cq> {
     return {into.data(), ibv_poll_cq(live(), static_cast<int>(into.size()), into.data())};
   }
 
+  /// Shows up to `most` completions one by one; returns how many there were. Never waits.
+  template <std::invocable<const work_completion&> Visit>
+  [[nodiscard]] result<std::size_t> poll_each(std::size_t most, Visit&& visit) const {  // NOLINT
+    std::array<work_completion, 16> room;
+    std::size_t shown = 0;
+    while (shown < most) {
+      const auto wanted = std::span(room).first(std::min(room.size(), most - shown));
+      const auto polled = poll(wanted);
+      if (!polled) [[unlikely]]
+        return polled.error();
+      for (const work_completion& completion : *polled) visit(completion);
+      shown += (*polled).size();
+      if ((*polled).size() < wanted.size()) break;
+    }
+    return shown;
+  }
+
   /// Arms the queue: the next completion (or solicited one) raises one event on its channel.
   /// Completions that are already queued do not: poll after arming.
   [[nodiscard]] result<void> req_notify(notify kind = notify::any) const {
@@ -97,6 +126,14 @@ class completion_queue : public shared_handle<ibv_cq> {
 
   [[nodiscard]] result<void> resize(std::uint32_t capacity) const;
 
+  /// For cq_consumer, which takes the role and gives it back: true for the first, until then.
+  [[nodiscard]] bool claim_consumer() const noexcept;
+  void release_consumer() const noexcept;
+
+  /// The C queue for ibv_start_poll and its like; null if the device has no extended ones (siw), or
+  /// if the queue was adopted.
+  [[nodiscard]] ibv_cq_ex* native_extended() const noexcept;
+
  private:
   friend struct detail::handle_access;
   using shared_handle::shared_handle;
@@ -104,5 +141,7 @@ class completion_queue : public shared_handle<ibv_cq> {
   [[nodiscard, gnu::cold]] error notify_failed(int rc) const;
 };
 [[nodiscard]] std::string describe(const completion_queue& cq);
+
+static_assert(completion_source<completion_queue>);
 
 }  // namespace rdmaxx::inline v0

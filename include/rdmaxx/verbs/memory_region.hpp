@@ -36,9 +36,16 @@
 
 namespace rdmaxx::inline v0 {
 
+class protection_domain;
+
 class memory_region : public unique_handle<ibv_mr> {
  public:
   memory_region() noexcept = default;
+
+  /// Takes over a region that was registered elsewhere in `pd`. The device does not tell what it
+  /// was registered for: `access` must say the same.
+  [[nodiscard]] static result<memory_region> adopt(ibv_mr* native, const protection_domain& pd,
+                                                   access_flags access, adoption how = {});
 
   [[nodiscard]] rdmaxx::lkey lkey() const noexcept { return rdmaxx::lkey(live()->lkey); }
   [[nodiscard]] rdmaxx::rkey rkey() const noexcept { return rdmaxx::rkey(live()->rkey); }

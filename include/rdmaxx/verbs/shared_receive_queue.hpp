@@ -36,6 +36,11 @@ class shared_receive_queue : public shared_handle<ibv_srq> {
  public:
   shared_receive_queue() noexcept = default;
 
+  /// Takes over a queue that was made elsewhere from `pd`.
+  [[nodiscard]] static result<shared_receive_queue> adopt(ibv_srq* native,
+                                                          const protection_domain& pd,
+                                                          adoption how = {});
+
   [[nodiscard]] const protection_domain& pd() const noexcept;
   /// What the device granted; at least what was asked for.
   [[nodiscard]] std::uint32_t capacity() const noexcept;

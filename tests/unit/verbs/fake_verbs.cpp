@@ -92,8 +92,10 @@ Object* make(ibv_context* context, std::string_view function) {
 
 }  // namespace
 
-void fake_channel::raise(const rdmaxx::completion_queue& cq) {
-  events.push_back(&fake_device::of(cq));
+void fake_channel::raise(const rdmaxx::completion_queue& cq) { raise(cq.native()); }
+
+void fake_channel::raise(ibv_cq* cq) {
+  events.push_back(static_cast<fake_cq*>(cq));
   count_up(fd);
 }
 

@@ -52,6 +52,7 @@ struct fake_channel : ibv_comp_channel {
 
   /// As the kernel does when an armed queue gets a completion.
   void raise(const rdmaxx::completion_queue& cq);
+  void raise(ibv_cq* cq);
 };
 
 struct fake_qp : ibv_qp {

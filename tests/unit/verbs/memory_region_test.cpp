@@ -247,3 +247,29 @@ TEST_F(memory_region_test, a_failed_deregistration_leaks_the_buffer_and_says_so)
   delete block;  // what the test leaked on purpose
   delete native;
 }
+
+TEST_F(memory_region_test, is_adopted_and_ends_as_told) {
+  ibv_mr* const given = ibv_reg_mr_iova2(setup.pd.native(), arena.data(), arena.size(), 0, 0);
+  {
+    const auto lent =
+        memory_region::adopt(given, setup.pd, {}, {.kind = ownership::borrowed}).value();
+    EXPECT_EQ(lent.size(), arena.size());
+    EXPECT_FALSE(lent.try_scatter(arena)) << "the caller said that it is read-only";
+  }
+  EXPECT_TRUE(setup.card.ended.empty());
+  {
+    const auto owned = memory_region::adopt(given, setup.pd, access::local_write).value();
+    EXPECT_TRUE(owned.try_scatter(arena));
+  }
+  EXPECT_THAT(setup.card.ended, ElementsAre("ibv_dereg_mr"));
+}
+
+TEST_F(memory_region_test, adoption_refuses_what_does_not_belong_together) {
+  const auto other = setup.ctx.alloc_pd().value();
+  const adoption lent{.kind = ownership::borrowed};
+
+  EXPECT_FALSE(memory_region::adopt(nullptr, setup.pd, {}, lent));
+  EXPECT_FALSE(memory_region::adopt(region.native(), {}, {}, lent));
+  EXPECT_THAT(memory_region::adopt(region.native(), other, {}, lent).error().problem(),
+              HasSubstr("another domain"));
+}

@@ -46,7 +46,7 @@ static_assert(std::is_nothrow_default_constructible_v<async_event_queue> &&
               std::is_copy_constructible_v<async_event_queue>);
 
 static_assert(unique_leaf<queue_pair> && unique_leaf<memory_region> && unique_leaf<owned_region> &&
-              unique_leaf<address_handle>);
+              unique_leaf<address_handle> && unique_leaf<cq_consumer>);
 
 static_assert(event<cq_event> && event<async_event>);
 
@@ -95,5 +95,6 @@ static_assert(
     all_describable<send_wr, ud_send_wr, write_wr, read_wr, cas_wr, faa_wr, recv_wr, send_list,
                     recv_list, queue_pair_config, completion_queue_config, connect_options,
                     endpoint_options, region_allocation, device_query, device_choice>);
+static_assert(all_describable<cq_consumer, queue_drain, shared_receive_queue>);
 static_assert(all_describable<access_flags, send_flags, qp_attribute_mask, flags<device_capability>,
                               flags<wc_flag>>);

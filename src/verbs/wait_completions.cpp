@@ -1,0 +1,59 @@
+#include <rdmaxx/verbs/wait_completions.hpp>
+
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace rdmaxx::inline v0 {
+
+result<void> detail::sleep_on(const completion_channel& channel,
+                              library_clock::time_point deadline) {
+  std::optional<std::chrono::milliseconds> left = forever;
+  if (deadline != library_clock::time_point::max()) {
+    left = std::chrono::ceil<std::chrono::milliseconds>(deadline - library_clock::now());
+    if (left->count() <= 0) return {};
+  }
+  RDMAXX_TRY(wait_readable(channel.fd(), left));
+  return discard_events(channel);
+}
+
+result<void> detail::discard_events(const completion_channel& channel) {
+  for (;;) {  // each was the answer to a req_notify(), which will be asked for again
+    RDMAXX_TRY(const auto event, channel.try_get());
+    if (!event) return {};
+  }
+}
+
+result<std::span<work_completion>> wait_completions(
+    const completion_queue& cq, std::span<work_completion> into,
+    std::optional<std::chrono::milliseconds> timeout, spin_policy& spin) {
+  std::span<work_completion> found;
+  RDMAXX_TRY(detail::wait_on(cq, detail::wait_end(timeout), spin, [&]() -> result<bool> {
+    RDMAXX_TRY(found, cq.poll(into));
+    return !found.empty();
+  }));
+  return found;
+}
+
+result<std::span<work_completion>> wait_completions(
+    const completion_queue& cq, std::span<work_completion> into,
+    std::optional<std::chrono::milliseconds> timeout, std::chrono::microseconds spin) {
+  spin_policy fixed(spin);
+  return wait_completions(cq, into, timeout, fixed);
+}
+
+result<work_completion> wait_completion(const completion_queue& cq,
+                                        std::optional<std::chrono::milliseconds> timeout,
+                                        std::chrono::microseconds spin) {
+  std::array<work_completion, 1> one;
+  RDMAXX_TRY(const auto found, wait_completions(cq, one, timeout, spin));
+  if (!found.empty()) return found.front();
+  return errno_error(
+      "waiting for a completion", ETIMEDOUT,
+      fmt::format("nothing completed within {} ms on {}",
+                  timeout.value_or(std::chrono::milliseconds::zero()).count(), describe(cq)),
+      "is the peer alive, and are its receives posted?");
+}
+
+}  // namespace rdmaxx::inline v0
