@@ -62,6 +62,7 @@
 #include <rdmaxx/cm/connect.hpp>
 #include <rdmaxx/cm/connection.hpp>
 #include <rdmaxx/cm/connection_parameters.hpp>
+#include <rdmaxx/cm/connection_steps.hpp>
 #include <rdmaxx/cm/datagram.hpp>
 #include <rdmaxx/cm/datagram_peer.hpp>
 #include <rdmaxx/cm/event_channel.hpp>

@@ -1,7 +1,6 @@
 #include "cm/accept_failure.hpp"
 
 #include <cerrno>
-#include <string>
 
 #include <rdma/rdma_cma.h>
 
@@ -34,18 +33,6 @@ error accept_failure(const error& failure, const cm_id& id) {
     if (const auto outcome = event->outcome(); !outcome) return outcome.error();
     if (event->type() == cm_event_type::disconnected) return given_up();
   }
-}
-
-error peers_failure(const error& failure) {
-  if (failure.category() == error_category::peer && failure != std::errc::timed_out) return failure;
-  const bool is_late = failure == std::errc::timed_out;
-  return error(
-      {.operation = std::string(failure.operation()),
-       .code = is_late ? std::make_error_code(std::errc::connection_aborted) : failure.code(),
-       .category = error_category::peer,
-       .problem = is_late ? "the peer has asked, was accepted, and did not come up in time"
-                          : std::string(failure.problem()),
-       .hint = "the peer's program or the way there has failed; others can be accepted"});
 }
 
 }  // namespace rdmaxx::inline v0::detail

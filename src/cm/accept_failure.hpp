@@ -6,13 +6,11 @@
 #include <rdmaxx/cm/cm_id.hpp>
 #include <rdmaxx/core/error.hpp>
 
+#include "cm/peers_failure.hpp"
+
 namespace rdmaxx::inline v0::detail {
 
 /// That the peer has gone, if it has; otherwise the failure itself.
 [[nodiscard]] error accept_failure(const error& failure, const cm_id& id);
-
-/// The failure of a peer that was accepted and did not come up. Its code is never ETIMEDOUT, which
-/// says that nobody came.
-[[nodiscard]] error peers_failure(const error& failure);
 
 }  // namespace rdmaxx::inline v0::detail

@@ -1,28 +1,20 @@
 #include "cm/awaited_event.hpp"
 
-#include <cerrno>
-#include <string>
-
-#include <fmt/format.h>
+#include <rdmaxx/cm/connection_steps.hpp>
 
 namespace rdmaxx::inline v0::detail {
 
 result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline end) {
-  for (;;) {
+  const auto patience = time_until(end);
+  auto steps = connection_steps::awaiting(wanted);
+  for (auto action = steps.start();;) {
+    if (action == connection_action::fail) return steps.failure();
     RDMAXX_TRY(auto event, id.channel().get_event(time_until(end)));
-    if (!event)
-      return errno_error(fmt::format("waiting for {}", describe(wanted)), ETIMEDOUT,
-                         "the time is over");
-    if (!event->concerns(id)) continue;
-    RDMAXX_TRY(event->outcome());
-    if (event->type() == wanted) return std::move(*event);
-    switch (event->type()) {
-      case cm_event_type::disconnected:
-        return errno_error(fmt::format("waiting for {}", describe(wanted)), ECONNRESET);
-      case cm_event_type::device_removal:
-        return errno_error(fmt::format("waiting for {}", describe(wanted)), ENODEV);
-      default:
-        break;  // addr_change, timewait_exit: news, not answers
+    if (!event) {
+      action = steps.on_deadline(patience);
+    } else if (event->concerns(id)) {
+      action = steps.on_event(event->type(), event->outcome());
+      if (action == connection_action::done) return std::move(*event);
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cm/awaited_event.hpp"
+#include "cm/connection_attempt.hpp"
 #include "cm/first_success.hpp"
 #include "cm/no_port.hpp"
 
@@ -13,39 +13,40 @@ namespace rdmaxx::inline v0::cm {
 
 namespace {
 
-using detail::deadline;
+using detail::connection_attempt;
 
 /// The steps do not know where they lead; the error must.
-template <class T>
-result<T> told(result<T> outcome, std::string_view action, const socket_address& peer) {
-  if (outcome) return outcome;
-  return outcome.error().within(fmt::format("{} {}", action, describe(peer)));
+error told(const error& failure, const connection_steps& at, const socket_address& peer) {
+  const bool is_resolved = at.awaited() == cm_event_type::established;
+  return failure.within(
+      fmt::format("{} {}", is_resolved ? "connecting to" : "resolving", describe(peer)));
 }
 
-result<cm_id> resolve_steps(const socket_address& peer, const resolve_options& options,
-                            deadline end) {
+result<cm_id> new_id(port_space space, const cm_id_options& options) {
   RDMAXX_TRY(const auto channel, event_channel::create());
-  RDMAXX_TRY(auto id, channel.create_id(options.space));
-  RDMAXX_TRY(id.set(options.id));
-  RDMAXX_TRY(id.resolve_addr(options.source, peer, detail::time_until(end)));
-  RDMAXX_TRY(detail::awaited_event(id, cm_event_type::addr_resolved, end));
-  RDMAXX_TRY(id.resolve_route(detail::time_until(end)));
-  RDMAXX_TRY(detail::awaited_event(id, cm_event_type::route_resolved, end));
+  RDMAXX_TRY(auto id, channel.create_id(space));
+  RDMAXX_TRY(id.set(options));
   return id;
 }
 
-result<connection> connect_steps(cm_id id, const cm_qp_config& config,
-                                 const connection_parameters& parameters, deadline end) {
-  if (!id.qp()) RDMAXX_TRY(id.create_qp(config));
-  RDMAXX_TRY(id.connect(parameters));
-  RDMAXX_TRY(const auto established, detail::awaited_event(id, cm_event_type::established, end));
-  return connection(std::move(id), established);
+/// An attempt that has succeeded.
+result<connection_attempt> finished(result<cm_id> id, connection_steps steps,
+                                    std::chrono::milliseconds timeout,
+                                    const connection_attempt::wishes& wanted) {
+  if (!id) return told(id.error(), steps, wanted.peer);
+  connection_attempt attempt(*std::move(id), std::move(steps), timeout);
+  if (const auto outcome = attempt.finish(wanted); !outcome)
+    return told(outcome.error(), attempt.steps(), wanted.peer);
+  return attempt;
 }
 
 }  // namespace
 
 result<cm_id> resolve(const socket_address& peer, const resolve_options& options) {
-  return told(resolve_steps(peer, options, deadline_after(options.timeout)), "resolving", peer);
+  RDMAXX_TRY(auto attempt,
+             finished(new_id(options.space, options.id), connection_steps::to_resolve(),
+                      options.timeout, {.source = options.source, .peer = peer}));
+  return std::move(attempt).release();
 }
 
 result<cm_id> resolve(std::string_view peer, const resolve_options& options) {
@@ -56,12 +57,13 @@ result<cm_id> resolve(std::string_view peer, const resolve_options& options) {
 
 result<connection> connect(const socket_address& peer, const connect_options& options) {
   if (peer.port() == 0) return detail::no_port_error(peer);
-  const auto end = deadline_after(options.timeout);
-  auto id = told(resolve_steps(peer, {.source = options.source, .id = options.id}, end),
-                 "resolving", peer);
-  if (!id) return id.error();
-  return told(connect_steps(std::move(*id), options.qp, options.parameters, end), "connecting to",
-              peer);
+  RDMAXX_TRY(auto attempt, finished(new_id(port_space::tcp, options.id),
+                                    connection_steps::to_connect(), options.timeout,
+                                    {.source = options.source,
+                                     .peer = peer,
+                                     .qp = &options.qp,
+                                     .parameters = &options.parameters}));
+  return std::move(attempt).connected();
 }
 
 result<connection> connect(std::string_view peer, const connect_options& options) {
@@ -74,8 +76,10 @@ result<connection> connect(cm_id resolved, const connection_parameters& paramete
                            std::chrono::milliseconds timeout) {
   if (!resolved) return misuse_error("cm::connect", "the identifier is empty");
   const auto peer = resolved.peer_address();
-  return told(connect_steps(std::move(resolved), {}, parameters, deadline_after(timeout)),
-              "connecting to", peer);
+  const cm_qp_config any{};
+  RDMAXX_TRY(auto attempt, finished(std::move(resolved), connection_steps::from_resolved(), timeout,
+                                    {.peer = peer, .qp = &any, .parameters = &parameters}));
+  return std::move(attempt).connected();
 }
 
 std::string describe(const resolve_options& options) {

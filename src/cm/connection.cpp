@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <rdmaxx/verbs/completion_channel.hpp>
+#include <rdmaxx/verbs/wait_completions.hpp>
 
 #include "cm/time_until.hpp"
 
@@ -45,30 +46,31 @@ result<bool> connection::wait_disconnected(std::optional<std::chrono::millisecon
 
 result<std::span<work_completion>> connection::wait_completions(
     const completion_queue& cq, std::span<work_completion> into,
-    std::optional<std::chrono::milliseconds> timeout) {
+    std::optional<std::chrono::milliseconds> timeout, std::chrono::microseconds spin) {
   if (!cq.channel()) {
     return misuse_error("wait_completions", "the completion queue has no channel",
                         "make it with one, or let cm_id::create_qp() make it");
   }
-  const auto end = timeout ? deadline_after(*timeout) : library_clock::time_point::max();
   std::array<pollfd, 2> watched{pollfd{.fd = cq.channel().fd(), .events = POLLIN, .revents = 0},
                                 pollfd{.fd = fd(), .events = POLLIN, .revents = 0}};
-  for (;;) {
-    // In this order: what completes after the poll raises an event, and what the end of the
-    // connection has flushed is polled before that end is told.
+  std::span<work_completion> found;
+  const auto poll = [&]() -> result<bool> {
+    // In this order: what the end of the connection has flushed is polled before that end is told.
     RDMAXX_TRY(handle_events());
-    RDMAXX_TRY(cq.req_notify());
-    RDMAXX_TRY(const auto found, cq.poll(into));
-    if (!found.empty() || down_ || library_clock::now() >= end) return found;
-    if (::poll(watched.data(), watched.size(), library_clock::milliseconds_until(end)) < 0 &&
+    RDMAXX_TRY(found, cq.poll(into));
+    return !found.empty() || down_;
+  };
+  const auto sleep = [&](library_clock::time_point until) -> result<void> {
+    if (::poll(watched.data(), watched.size(), library_clock::milliseconds_until(until)) < 0 &&
         errno != EINTR) {
       return errno_error("poll", errno);
     }
-    for (;;) {  // each event has been an answer to req_notify(), which is asked for again
-      RDMAXX_TRY(const auto event, cq.channel().try_get());
-      if (!event) break;
-    }
-  }
+    return detail::discard_events(cq.channel());
+  };
+  spin_policy policy(spin);
+  RDMAXX_TRY(detail::wait_until_found(
+      detail::wait_end(timeout), policy, poll, [&] { return cq.req_notify(); }, sleep));
+  return found;
 }
 
 std::string describe(const connection& connected) {

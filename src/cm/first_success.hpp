@@ -37,8 +37,10 @@ auto first_success(std::string_view peer, const Options& options,
                    std::chrono::milliseconds Options::* timeout, Attempt attempt)
     -> decltype(attempt(socket_address(), options)) {
   const auto end = deadline_after(options.*timeout);
-  RDMAXX_TRY(const auto addresses, socket_address::lookup(peer));
-  return first_success(addresses, end, options, timeout, attempt);
+  RDMAXX_TRY(const auto addresses, socket_address::lookup(peer, options.*timeout));
+  auto rest = options;
+  rest.*timeout = time_until(end);
+  return first_success(addresses, end, rest, timeout, attempt);
 }
 
 }  // namespace rdmaxx::inline v0::detail

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "cm/accept_failure.hpp"
-#include "cm/awaited_event.hpp"
+#include "cm/connection_attempt.hpp"
+#include "cm/half_open_peers.hpp"
 #include "cm/while_busy.hpp"
 
 namespace rdmaxx::inline v0::cm {
@@ -20,18 +20,12 @@ result<connection_request> separated(cm_event& event) {
   return connection_request(std::move(id), event);
 }
 
-result<void> answer(const cm_id& id, const accept_options& options) {
-  if (!id.qp() && options.parameters.queue_pair == qpn{}) RDMAXX_TRY(id.create_qp(options.qp));
-  return id.accept(options.parameters);
+detail::connection_attempt::wishes wishes_of(const accept_options& options) {
+  return {.qp = &options.qp, .parameters = &options.parameters};
 }
 
-result<connection> accept_steps(cm_id id, const accept_options& options) {
-  const auto end = deadline_after(options.timeout);
-  if (const auto answered = answer(id, options); !answered)
-    return detail::accept_failure(answered.error(), id);
-  const auto established = detail::awaited_event(id, cm_event_type::established, end);
-  if (!established) return detail::peers_failure(established.error());
-  return connection(std::move(id), *established);
+detail::connection_attempt attempt_of(cm_id id, const accept_options& options) {
+  return {std::move(id), connection_steps::to_accept(), options.timeout};
 }
 
 result<listener> listen_steps(const socket_address& local, const listen_options& options) {
@@ -40,19 +34,58 @@ result<listener> listen_steps(const socket_address& local, const listen_options&
   RDMAXX_TRY(id.set(options.id));
   RDMAXX_TRY(id.bind(local));
   RDMAXX_TRY(id.listen(options.backlog));
-  return listener(std::move(id));
-}
-
-result<std::optional<connection>> accepted(result<std::optional<connection_request>> request,
-                                           accept_options options, detail::deadline end) {
-  RDMAXX_TRY(auto waiting, std::move(request));
-  if (!waiting) return std::nullopt;
-  options.timeout = detail::time_until(end);
-  RDMAXX_TRY(auto connected, std::move(*waiting).accept(options));
-  return std::optional(std::move(connected));
+  return listener::from(std::move(id));
 }
 
 }  // namespace
+
+class listener::acceptance {
+ public:
+  struct nothing {};
+  using peers = detail::half_open_peers<nothing>;
+
+  explicit acceptance(std::unique_ptr<peers> half_open) noexcept
+      : half_open_(std::move(half_open)) {}
+
+  [[nodiscard]] peers& half_open() const noexcept { return *half_open_; }
+
+  /// The next request that waits, answered.
+  [[nodiscard]] static result<std::optional<peers::peer>> answered(const listener& waiting,
+                                                                   const accept_options& options) {
+    RDMAXX_TRY(auto request, waiting.try_get_request());
+    if (!request) return std::nullopt;
+    const auto address = request->peer_address();
+    auto attempt = attempt_of(std::move(*request).release(), options);
+    if (const auto begun = attempt.start(wishes_of(options)); !begun)
+      return peers::told_of(begun.error(), address);
+    return std::optional(peers::peer{std::move(attempt), {}});
+  }
+
+ private:
+  std::unique_ptr<peers> half_open_;
+};
+
+listener::listener() noexcept = default;
+listener::listener(cm_id listening, std::unique_ptr<acceptance> peers) noexcept
+    : id_(std::move(listening)), peers_(std::move(peers)) {}
+listener::listener(listener&&) noexcept = default;
+listener& listener::operator=(listener&& other) noexcept {
+  peers_ = std::move(other.peers_);  // first: it watches the identifier's channel
+  id_ = std::move(other.id_);
+  return *this;
+}
+listener::~listener() = default;
+
+result<listener> listener::from(cm_id listening) {
+  if (!listening) return misuse_error("listener::from", "the identifier is empty");
+  RDMAXX_TRY(auto peers, acceptance::peers::create(listening.channel().fd(), most_half_open));
+  return listener(std::move(listening), std::make_unique<acceptance>(std::move(peers)));
+}
+
+int listener::fd() const noexcept {
+  detail::expect(peers_ != nullptr, detail::empty_handle, detail::use_the_other);
+  return peers_->half_open().fd();
+}
 
 connection_request::connection_request(cm_id id, const cm_event& request)
     : id_(std::move(id)),
@@ -69,9 +102,10 @@ connection_parameters connection_request::parameters() const noexcept {
 
 result<connection> connection_request::accept(const accept_options& options) && {
   const auto peer = peer_address();
-  auto connected = accept_steps(std::move(id_), options);
-  if (connected) return connected;
-  return connected.error().within(fmt::format("accepting {}", describe(peer)));
+  auto attempt = attempt_of(std::move(id_), options);
+  if (const auto finished = attempt.finish(wishes_of(options)); !finished)
+    return finished.error().within(fmt::format("accepting {}", describe(peer)));
+  return std::move(attempt).connected();
 }
 
 result<void> connection_request::reject(std::span<const std::byte> private_data) && {
@@ -94,16 +128,24 @@ result<std::optional<connection_request>> listener::try_get_request() const {
 
 result<std::optional<connection_request>> listener::get_request(
     std::optional<std::chrono::milliseconds> timeout) const {
-  return wait_for_event(fd(), timeout, [this] { return try_get_request(); });
+  return wait_for_event(id_.channel().fd(), timeout, [this] { return try_get_request(); });
 }
 
 result<std::optional<connection>> listener::accept(const accept_options& options) const {
   const auto end = deadline_after(options.timeout);
-  return accepted(get_request(options.timeout), options, end);
+  for (;;) {
+    RDMAXX_TRY(auto next, try_accept(options));
+    if (next || library_clock::now() >= end) return next;
+    RDMAXX_TRY(peers_->half_open().wait(end));
+  }
 }
 
 result<std::optional<connection>> listener::try_accept(const accept_options& options) const {
-  return accepted(try_get_request(), options, deadline_after(options.timeout));
+  detail::expect(peers_ != nullptr, detail::empty_handle, detail::use_the_other);
+  RDMAXX_TRY(auto next,
+             peers_->half_open().try_next([&] { return acceptance::answered(*this, options); }));
+  if (!next) return std::nullopt;
+  return std::optional(std::move(next->connection));
 }
 
 result<listener> listen(const socket_address& local, const listen_options& options) {

@@ -12,6 +12,10 @@
 #include <net/if.h>
 #include <netdb.h>
 
+#include <rdmaxx/core/readiness.hpp>
+
+#include "cm/name_lookup.hpp"
+
 namespace rdmaxx::inline v0 {
 
 namespace {
@@ -101,6 +105,24 @@ error lookup_failed(int code, int errno_value, const std::string& host) {
   });
 }
 
+/// Blocks for as long as the system's resolver does.
+result<std::vector<socket_address>> ask_resolver(const host_and_port& parts) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;  // else every address is listed once for each type
+  addrinfo* list = nullptr;
+  const int code = getaddrinfo(parts.host.c_str(), nullptr, &hints, &list);
+  if (code != 0) return lookup_failed(code, errno, parts.host);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
+  std::vector<socket_address> found;
+  for (const auto* each = list; each != nullptr; each = each->ai_next) {
+    const auto address = socket_address(*each->ai_addr).with_port(parts.port);
+    if (address) found.push_back(address);
+  }
+  if (found.empty()) return lookup_failed(EAI_NONAME, 0, parts.host);
+  return found;
+}
+
 }  // namespace
 
 socket_address::socket_address(const sockaddr& native) noexcept {
@@ -127,24 +149,17 @@ result<socket_address> socket_address::parse(std::string_view text) {
 }
 
 result<std::vector<socket_address>> socket_address::lookup(std::string_view text) {
+  return lookup(text, forever);
+}
+
+result<std::vector<socket_address>> socket_address::lookup(
+    std::string_view text, std::optional<std::chrono::milliseconds> timeout) {
   const auto parts = split(text);
   if (!parts) return not_an_address("socket_address::lookup", text);
   if (const auto address = numeric(*parts)) return std::vector{*address};
-
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // else every address is listed once for each type
-  addrinfo* list = nullptr;
-  const int code = getaddrinfo(parts->host.c_str(), nullptr, &hints, &list);
-  if (code != 0) return lookup_failed(code, errno, parts->host);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
-  std::vector<socket_address> found;
-  for (const auto* each = list; each != nullptr; each = each->ai_next) {
-    const auto address = socket_address(*each->ai_addr).with_port(parts->port);
-    if (address) found.push_back(address);
-  }
-  if (found.empty()) return lookup_failed(EAI_NONAME, 0, parts->host);
-  return found;
+  if (!timeout) return ask_resolver(*parts);
+  return detail::name_lookup::until(parts->host, *timeout,
+                                    [parts = *parts] { return ask_resolver(parts); });
 }
 
 bool socket_address::is_any() const noexcept {

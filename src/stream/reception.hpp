@@ -23,7 +23,7 @@
 #include <rdmaxx/stream/greeting.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 
-#include "stream/joint_descriptor.hpp"
+#include "core/joint_descriptor.hpp"
 #include "stream/stream_connection.hpp"
 
 namespace rdmaxx::inline v0::detail {

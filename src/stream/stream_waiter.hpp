@@ -22,7 +22,7 @@
 #include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/result.hpp>
 
-#include "stream/joint_descriptor.hpp"
+#include "core/joint_descriptor.hpp"
 #include "stream/polling_phase.hpp"
 #include "stream/stream_driver.hpp"
 

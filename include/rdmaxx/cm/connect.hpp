@@ -14,9 +14,10 @@
 //   auto c = cm::connect(std::move(id), {.private_data = hello}, 5s).value();
 //
 // Errors say which step failed. That of a refused connection has the reason as its code (see
-// cm/reject_reason.hpp) and what the peer sent along as its peer_data(). A name with several
-// addresses is tried address by address; the last failure is reported. When the time is over while
-// an iWARP peer is silent, it takes as long as the end of the identifier does (see cm/cm_id.hpp).
+// cm/reject_reason.hpp) and what the peer sent along as its peer_data(). A name is looked up within
+// the time, too; one with several addresses is tried address by address, and the last failure is
+// reported. When the time is over while an iWARP peer is silent, it takes as long as the end of the
+// identifier does (see cm/cm_id.hpp).
 
 #include <chrono>
 #include <optional>

@@ -60,9 +60,11 @@ class connection {
   /// over, or when the connection is down, as is_down() tells: whoever ended it, everything that
   /// had completed by then comes first. What is flushed after that may follow. The queue has a
   /// channel, as those have that a connection has made for itself, on which nobody else waits.
+  /// Polls for as long as `spin` says before it sleeps.
   [[nodiscard]] result<std::span<work_completion>> wait_completions(
       const completion_queue& cq, std::span<work_completion> into,
-      std::optional<std::chrono::milliseconds> timeout = forever);
+      std::optional<std::chrono::milliseconds> timeout = forever,
+      std::chrono::microseconds spin = {});
   /// One of the two waits has found that the connection is down.
   [[nodiscard]] bool is_down() const noexcept { return down_; }
   /// True as soon as the connection is down, whoever ended it; false when the time is over. Answers

@@ -13,14 +13,20 @@
 //   request->id().qp().post(recv_wr{…}).value();
 //   auto c = std::move(*request).accept({.parameters = {.private_data = hello}}).value();
 //
-// A request, and so every connection, has an event channel of its own. A request that is destroyed
-// undecided is refused, and so are those that nobody fetched when the listener ends.
+// accept() answers requests as they come, and whoever is up first is accepted first: a peer that
+// dawdles holds up nobody. Up to most_half_open may be on their way at once; beyond that, requests
+// wait until one of those is up or its time is over. What one peer does, or fails to do in time, is
+// an error of category peer, and a server goes on.
 //
-// Lifetime: move-only; independent of the connections that came from it. Threads: get_request() and
-// try_get_request() from any threads; each request goes to one of them.
+// A request, and so every connection, has an event channel of its own. A request that is destroyed
+// undecided is refused, and so are those that nobody has accepted when the listener ends.
+//
+// Lifetime: move-only; independent of the connections that came from it. Threads: all members but
+// assignment, from any threads; each request and each connection goes to one of them.
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,7 +47,8 @@ namespace rdmaxx::inline v0::cm {
 struct accept_options {
   cm_qp_config qp{};  ///< used if the request's identifier has no queue pair yet
   connection_parameters parameters{};
-  /// Until the connection is up; for listener::accept(), the wait for a peer included.
+  /// Until the connection is up. listener::accept() waits so long for somebody who is up; a peer
+  /// that it has answered has the same time of its own, also beyond the end of that call.
   std::chrono::milliseconds timeout = default_timeout;
 };
 [[nodiscard]] std::string describe(const accept_options& options);
@@ -79,16 +86,25 @@ struct listen_options {
 
 class listener {
  public:
-  listener() noexcept = default;
-  /// Takes an identifier that listens; its channel should be its own.
-  explicit listener(cm_id listening) noexcept : id_(std::move(listening)) {}
+  /// Peers that accept() has answered and that are not up yet.
+  static constexpr std::size_t most_half_open = 16;
+
+  listener() noexcept;
+  /// Takes an identifier that listens, and whose channel is its own.
+  [[nodiscard]] static result<listener> from(cm_id listening);
+  listener(listener&&) noexcept;
+  listener& operator=(listener&&) noexcept;
+  listener(const listener&) = delete;
+  listener& operator=(const listener&) = delete;
+  ~listener();
 
   explicit operator bool() const noexcept { return static_cast<bool>(id_); }
   [[nodiscard]] const cm_id& id() const noexcept { return id_; }
   /// With the real port, if any was asked for.
   [[nodiscard]] socket_address local_address() const noexcept { return id_.local_address(); }
-  /// Readable when a request waits.
-  [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
+  /// Readable when try_get_request() or try_accept() has something to do: a request waits and there
+  /// is room for it, or there is news of a peer that was answered, or its time is over.
+  [[nodiscard]] int fd() const noexcept;
 
   /// The next request, or nothing if there is none now.
   [[nodiscard]] result<std::optional<connection_request>> try_get_request() const;
@@ -96,16 +112,20 @@ class listener {
   [[nodiscard]] result<std::optional<connection_request>> get_request(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
-  /// Accepts the next request; nothing when nobody came in time. One peer at a time: a server whose
-  /// peers may be slow calls it from several threads, or get_request() and accept() of the request.
+  /// The next connection; nothing when nobody was up in time. Requests that it meets are answered
+  /// with its options.
   [[nodiscard]] result<std::optional<connection>> accept(const accept_options& options = {}) const;
-  /// Accepts a request that waits already; nothing if none does. Waits only for the connection to
-  /// come up.
+  /// A connection that is up already; nothing if there is none. Answers requests, and never waits.
   [[nodiscard]] result<std::optional<connection>> try_accept(
       const accept_options& options = {}) const;
 
  private:
+  class acceptance;
+
+  listener(cm_id listening, std::unique_ptr<acceptance> peers) noexcept;
+
   cm_id id_;
+  std::unique_ptr<acceptance> peers_;  ///< that were answered; ends before the identifier
 };
 [[nodiscard]] std::string describe(const listener& waiting);
 

@@ -6,9 +6,13 @@
 //   auto any = socket_address::parse("[::]:0").value();            // every address, any free port
 //   auto all = socket_address::lookup("storage.example.org:7471").value();   // asks the resolver
 //
-// A value; immutable in all threads. lookup() may block for as long as the system's resolver does.
+// A value; immutable in all threads. lookup() without a time blocks for as long as the system's
+// resolver does. With one it asks the resolver in another thread, which ends with the answer, also
+// if nobody waits for it any more.
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +38,10 @@ class socket_address {
   [[nodiscard]] static result<socket_address> parse(std::string_view text);
   /// Like parse(), but a name may stand for the address; all addresses it has, never none.
   [[nodiscard]] static result<std::vector<socket_address>> lookup(std::string_view text);
+  /// ETIMEDOUT when the resolver has not answered in time. At most 16 names are looked up at once,
+  /// those that nobody waits for included; more are refused with EAGAIN.
+  [[nodiscard]] static result<std::vector<socket_address>> lookup(
+      std::string_view text, std::optional<std::chrono::milliseconds> timeout);
 
   [[nodiscard]] bool is_ipv4() const noexcept { return family() == AF_INET; }
   [[nodiscard]] bool is_ipv6() const noexcept { return family() == AF_INET6; }

@@ -1,4 +1,4 @@
-#include "stream/joint_descriptor.hpp"
+#include "core/joint_descriptor.hpp"
 
 #include <cerrno>
 

@@ -1,0 +1,66 @@
+#pragma once
+
+// connection_attempt: an identifier on its way to a connection. It does what connection_steps says
+// and never waits itself: whoever drives it waits for fd() until deadline(), and calls advance().
+//
+// The identifier has a channel of its own. Lifetime: move-only; its end ends the attempt. Threads:
+// one at a time.
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <rdmaxx/cm/cm_event.hpp>
+#include <rdmaxx/cm/cm_id.hpp>
+#include <rdmaxx/cm/connection.hpp>
+#include <rdmaxx/cm/connection_parameters.hpp>
+#include <rdmaxx/cm/connection_steps.hpp>
+#include <rdmaxx/cm/socket_address.hpp>
+#include <rdmaxx/core/clock.hpp>
+#include <rdmaxx/core/result.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+class connection_attempt {
+ public:
+  using time_point = library_clock::time_point;
+
+  /// What the steps need; what private_data refers to lives until the attempt has been begun.
+  struct wishes {
+    socket_address source{};
+    socket_address peer{};
+    const cm_qp_config* qp = nullptr;
+    const connection_parameters* parameters = nullptr;
+  };
+
+  connection_attempt(cm_id id, connection_steps steps, std::chrono::milliseconds timeout);
+
+  /// Begins the first step.
+  [[nodiscard]] result<void> start(const wishes& wanted);
+  /// Handles the events that wait. True when it is over, or why it has failed.
+  [[nodiscard]] result<bool> advance(const wishes& wanted);
+  /// Drives it until it is over.
+  [[nodiscard]] result<void> finish(const wishes& wanted);
+
+  [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
+  [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
+  [[nodiscard]] const cm_id& id() const noexcept { return id_; }
+  [[nodiscard]] const connection_steps& steps() const noexcept { return steps_; }
+  /// After success.
+  [[nodiscard]] cm_id release() && { return std::move(id_); }
+  [[nodiscard]] cm::connection connected() && {
+    auto event = std::exchange(last_, std::nullopt);
+    return {std::move(id_), *event};  // NOLINT
+  }
+
+ private:
+  [[nodiscard]] result<void> begin(connection_action action, const wishes& wanted);
+
+  cm_id id_;
+  connection_steps steps_;
+  std::chrono::milliseconds timeout_;
+  time_point deadline_;
+  std::optional<cm_event> last_{};  ///< that has ended the last step
+};
+
+}  // namespace rdmaxx::inline v0::detail

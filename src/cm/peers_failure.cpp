@@ -1,0 +1,20 @@
+#include "cm/peers_failure.hpp"
+
+#include <string>
+#include <system_error>
+
+namespace rdmaxx::inline v0::detail {
+
+error peers_failure(const error& failure) {
+  if (failure.category() == error_category::peer && failure != std::errc::timed_out) return failure;
+  const bool is_late = failure == std::errc::timed_out;
+  return error(
+      {.operation = std::string(failure.operation()),
+       .code = is_late ? std::make_error_code(std::errc::connection_aborted) : failure.code(),
+       .category = error_category::peer,
+       .problem = is_late ? "the peer has asked, was accepted, and did not come up in time"
+                          : std::string(failure.problem()),
+       .hint = "the peer's program or the way there has failed; others can be accepted"});
+}
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,12 @@
+#pragma once
+
+// peers_failure: the failure of a peer that was accepted and did not come up.
+
+#include <rdmaxx/core/error.hpp>
+
+namespace rdmaxx::inline v0::detail {
+
+/// Of category peer. Its code is never ETIMEDOUT, which says that nobody came.
+[[nodiscard]] error peers_failure(const error& failure);
+
+}  // namespace rdmaxx::inline v0::detail

@@ -1,0 +1,166 @@
+// cm::listener serves everybody: peers that stop half-way hold nobody up.
+
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <rdmaxx/rdmaxx.hpp>
+
+#include "cm_conversation.hpp"
+#include "completion_waiter.hpp"
+
+namespace rdmaxx::device_tests {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A peer that asks, is accepted, and never says that it is up. (With a queue pair that the
+/// connection manager does not know, it would have to.)
+class dawdler {
+ public:
+  explicit dawdler(const socket_address& server)
+      : id_(cm::resolve(server, {.timeout = patience}).value()),
+        pd_(id_.context().value().alloc_pd().value()),
+        cq_(id_.context().value().create_cq({.capacity = 8}).value()),
+        qp_(pd_.create_qp({.send_cq = cq_, .recv_cq = cq_}).value()) {
+    id_.connect({.queue_pair = qp_.number()}).value();
+  }
+
+  /// It has heard that it was accepted.
+  void expect_accepted() const {
+    static_cast<void>(expect_event(id_.channel(), cm_event_type::connect_response));
+  }
+
+ private:
+  cm_id id_;
+  protection_domain pd_;
+  completion_queue cq_;
+  queue_pair qp_;
+};
+
+std::future<result<cm::connection>> asking(const cm::listener& waiting) {
+  return std::async(std::launch::async, [at = waiting.local_address()] {
+    return cm::connect(at, {.timeout = patience});
+  });
+}
+
+void expect_served(const cm::listener& waiting) {
+  auto connecting = asking(waiting);
+  const auto server = waiting.accept({.timeout = patience}).value();
+  const auto client = connecting.get().value();
+  ASSERT_TRUE(server.has_value());
+  EXPECT_TRUE(bytes_pass(client.qp(), server->qp(), 1));
+}
+
+TEST(cm_listener, serves_others_while_a_peer_dawdles) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = cm::listen(own_address()).value();
+  const dawdler slow(waiting.local_address());
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+
+  for (int i = 0; i < 3; ++i) expect_served(waiting);
+
+  slow.expect_accepted();
+  EXPECT_FALSE(waiting.accept({.timeout = 50ms}).value().has_value()) << "nobody else has come";
+}
+
+TEST(cm_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = cm::listen(own_address()).value();
+  const dawdler slow(waiting.local_address());
+
+  // The call may be over before the peer's time is, or after.
+  auto next = waiting.accept({.timeout = 300ms});
+  for (int again = 0; again < 30 && next && !*next; ++again) next = waiting.accept({.timeout = 1s});
+
+  ASSERT_FALSE(next.has_value());
+  EXPECT_EQ(next.error().category(), error_category::peer) << next.error();
+  EXPECT_NE(next.error(), std::errc::timed_out) << "that says that nobody came";
+  expect_served(waiting);
+}
+
+TEST(cm_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = cm::listen(own_address()).value();
+  const dawdler slow(waiting.local_address());
+  const cm::accept_options soon{.timeout = 300ms};
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+  while (wait_readable(waiting.fd(), 0ms).value())
+    ASSERT_FALSE(waiting.try_accept(soon).value().has_value());
+
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+
+  EXPECT_EQ(waiting.try_accept(soon).error().category(), error_category::peer);
+}
+
+TEST(cm_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_them) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  const auto waiting = cm::listen(own_address()).value();
+  const cm::accept_options options{.qp = {.capabilities = {.max_send_wr = 4, .max_recv_wr = 4}},
+                                   .timeout = 2s};
+  std::vector<dawdler> slow;
+  slow.reserve(cm::listener::most_half_open);
+  while (slow.size() < cm::listener::most_half_open) slow.emplace_back(waiting.local_address());
+  auto answered = std::async(std::launch::async, [&] {
+    for (const auto& each : slow) each.expect_accepted();
+  });
+  std::size_t failures = 0;
+  const auto count_failure = [&](const result<std::optional<cm::connection>>& tried) {
+    if (tried) return;
+    EXPECT_EQ(tried.error().category(), error_category::peer) << tried.error();
+    ++failures;
+  };
+  while (answered.wait_for(1ms) != std::future_status::ready)
+    count_failure(waiting.try_accept(options));
+  answered.get();
+  auto connecting = asking(waiting);
+
+  std::optional<cm::connection> server;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!server && std::chrono::steady_clock::now() < end) {
+    auto next = waiting.accept(options);
+    count_failure(next);
+    if (next) server = std::move(*next);
+  }
+
+  EXPECT_TRUE(server.has_value()) << "served when a dawdler's time was over";
+  EXPECT_GE(failures, 1U);
+  EXPECT_TRUE(connecting.get().has_value());
+}
+
+TEST(cm_listener, refuses_at_its_end_whoever_is_not_up) {
+  RDMAXX_NEEDS(capability::manual_connection);
+  auto waiting = cm::listen(own_address()).value();
+  const dawdler slow(waiting.local_address());
+  ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
+  ASSERT_FALSE(waiting.try_accept({.timeout = patience}).value().has_value());
+
+  waiting = {};
+
+  EXPECT_FALSE(waiting);
+}
+
+TEST(cm_listener, is_shared_by_threads_of_which_each_gets_its_own_connections) {
+  constexpr std::size_t peers = 6;
+  const auto waiting = cm::listen(own_address()).value();
+  const auto serve = [&] { return waiting.accept({.timeout = patience}); };
+  std::vector<std::future<result<std::optional<cm::connection>>>> servers;
+  std::vector<std::future<result<cm::connection>>> clients;
+  for (std::size_t i = 0; i < peers; ++i) {
+    servers.push_back(std::async(std::launch::async, serve));
+    clients.push_back(asking(waiting));
+  }
+
+  for (auto& each : clients) EXPECT_TRUE(each.get().has_value());
+  for (auto& each : servers) EXPECT_TRUE(each.get().value().has_value());
+}
+
+}  // namespace
+
+}  // namespace rdmaxx::device_tests
