@@ -6,7 +6,7 @@
 
 #include <rdmaxx/cm/cm_event.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -35,4 +35,4 @@ error accept_failure(const error& failure, const cm_id& id) {
   }
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -8,9 +8,9 @@
 
 #include "cm/peers_failure.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// That the peer has gone, if it has; otherwise the failure itself.
 [[nodiscard]] error accept_failure(const error& failure, const cm_id& id);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -2,7 +2,7 @@
 
 #include <rdmaxx/cm/connection_steps.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline end) {
   const auto patience = time_until(end);
@@ -19,4 +19,4 @@ result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline e
   }
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

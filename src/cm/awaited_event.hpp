@@ -9,11 +9,11 @@
 
 #include "cm/time_until.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 using deadline = library_clock::time_point;
 
 /// The event `wanted`, or why it did not come. Events that end no step are passed over.
 [[nodiscard]] result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline end);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

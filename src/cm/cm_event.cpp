@@ -10,7 +10,7 @@
 
 #include "cm/cm_id_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -229,4 +229,4 @@ std::string describe(const cm_event& event) {
   return fmt::format("{} ({})", describe(event.type()), outcome.error().code().message());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

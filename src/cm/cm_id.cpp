@@ -19,7 +19,7 @@
 #include "verbs/qp_block.hpp"
 #include "verbs/qp_creation.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -333,4 +333,4 @@ std::string describe(const cm_id& id) {
   return text;
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -10,7 +10,7 @@
 
 #include "cm/event_channel_block.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 cm_id_block::cm_id_block(event_channel events, rdma_cm_id* id, adoption how)
     : native(id), channel(std::move(events)), adopted(std::move(how)) {
@@ -57,4 +57,4 @@ std::string cm_id_block::destroy_call() const {
   return fmt::format("rdma_destroy_id(cm_id at {})", fmt::ptr(native));
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -11,7 +11,7 @@
 #include <rdmaxx/cm/cm_id.hpp>
 #include <rdmaxx/core/handle.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class cm_id_block final : public resource {
  public:
@@ -43,4 +43,4 @@ inline cm_id_block& block_of(const cm_id& id,
   return handle_access::block<cm_id_block>(id, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -9,7 +9,7 @@
 #include "cm/first_success.hpp"
 #include "cm/no_port.hpp"
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::string describe(const connect_options& options) {
                      describe(options.parameters));
 }
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

@@ -12,7 +12,7 @@
 
 #include "cm/time_until.hpp"
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 connection::connection(cm_id id, const cm_event& established)
     : id_(std::move(id)),
@@ -78,4 +78,4 @@ std::string describe(const connection& connected) {
   return fmt::format("connection of {}", describe(connected.id()));
 }
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

@@ -5,7 +5,7 @@
 #include "cm/accept_failure.hpp"
 #include "cm/time_until.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -81,4 +81,4 @@ result<void> connection_attempt::finish(const wishes& wanted) {
   }
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

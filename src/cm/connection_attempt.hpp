@@ -19,7 +19,7 @@
 #include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class connection_attempt {
  public:
@@ -50,7 +50,7 @@ class connection_attempt {
   [[nodiscard]] cm_id release() && { return std::move(id_); }
   [[nodiscard]] cm::connection connected() && {
     auto event = std::exchange(last_, std::nullopt);
-    return {std::move(id_), *event};  // NOLINT
+    return {std::move(id_), *event};  // NOLINT(*-optional-access): only after success
   }
 
  private:
@@ -63,4 +63,4 @@ class connection_attempt {
   std::optional<cm_event> last_{};  ///< that has ended the last step
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

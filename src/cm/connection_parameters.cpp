@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 result<rdma_conn_param> connection_parameters::native() const {
   if (private_data.size() > std::numeric_limits<std::uint8_t>::max()) {
@@ -48,4 +48,4 @@ std::string describe(const connection_parameters& parameters) {
       or_most(parameters.initiator_depth), parameters.retry_count, parameters.rnr_retry);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

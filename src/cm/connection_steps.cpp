@@ -7,7 +7,7 @@
 
 #include "cm/peers_failure.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -115,4 +115,4 @@ std::string describe(const connection_steps& steps) {
   return "over";
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -8,7 +8,7 @@
 #include "cm/loopback.hpp"
 #include "cm/time_until.hpp"
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::string describe(const datagram_destination& destination) {
                      destination.key.value(), describe(destination.way));
 }
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 datagram_peer datagram_peer::from_native(const rdma_ud_param& native) noexcept {
   return {.way = address_vector::from_native(native.ah_attr),
@@ -15,4 +15,4 @@ std::string describe(const datagram_peer& peer) {
                      describe(peer.way));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -36,4 +36,4 @@ void forget_device_context(const ibv_context* native) {
   opened.contexts.erase(native);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -11,11 +11,11 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/context.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 [[nodiscard]] result<context> device_context(ibv_context* native);
 
 /// The device was removed: librdmacm will close it, and its address may mean another one later.
 void forget_device_context(const ibv_context* native);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -14,7 +14,7 @@
 #include "cm/device_context.hpp"
 #include "cm/event_channel_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -96,4 +96,4 @@ std::string describe(const event_channel& channel) {
   return fmt::format("event_channel fd {}", channel.fd());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -13,7 +13,7 @@
 
 #include "verbs/object_registry.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class event_channel_block final : public native_resource<rdma_event_channel> {
  public:
@@ -40,4 +40,4 @@ inline event_channel_block& block_of(const event_channel& channel,
   return handle_access::block<event_channel_block>(channel, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -15,7 +15,7 @@
 
 #include "cm/time_until.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// `attempt` gets an address and options with the time that is left; the last failure is told.
 template <class Options, class Attempt>
@@ -43,4 +43,4 @@ auto first_success(std::string_view peer, const Options& options,
   return first_success(addresses, end, rest, timeout, attempt);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -32,7 +32,7 @@
 #include "cm/time_until.hpp"
 #include "core/joint_descriptor.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 template <class Extra>
 class half_open_peers {
@@ -158,4 +158,4 @@ class half_open_peers {
   bool requests_are_watched_ = true;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -9,7 +9,7 @@
 #include "cm/half_open_peers.hpp"
 #include "cm/while_busy.hpp"
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::string describe(const listener& waiting) {
   return fmt::format("listener on {}", describe(waiting.local_address()));
 }
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

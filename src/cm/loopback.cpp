@@ -4,7 +4,7 @@
 
 #include <netinet/in.h>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 bool is_loopback(const socket_address& address) noexcept {
   if (address.is_ipv4()) {
@@ -18,4 +18,4 @@ bool is_loopback(const socket_address& address) noexcept {
   return IN6_IS_ADDR_LOOPBACK(&native.sin6_addr) != 0;
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -5,9 +5,9 @@
 
 #include <rdmaxx/cm/socket_address.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// 127.0.0.0/8 or ::1.
 [[nodiscard]] bool is_loopback(const socket_address& address) noexcept;
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -1,6 +1,6 @@
 #include <rdmaxx/cm/multicast.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 std::string_view describe(multicast_membership kind) noexcept {
   switch (kind) {
@@ -12,4 +12,4 @@ std::string_view describe(multicast_membership kind) noexcept {
   return "unknown";
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

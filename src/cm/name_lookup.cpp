@@ -19,7 +19,7 @@
 #include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/readiness.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -129,4 +129,4 @@ name_lookup::answer name_lookup::until(const std::string& name, std::chrono::mil
                      "the resolver of this host does not answer: see /etc/resolv.conf");
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

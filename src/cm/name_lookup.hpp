@@ -18,7 +18,7 @@
 #include <rdmaxx/cm/socket_address.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class name_lookup {
  public:
@@ -34,4 +34,4 @@ class name_lookup {
   [[nodiscard]] static std::size_t count() noexcept;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -60,4 +60,4 @@ error no_port_error(const socket_address& peer) {
       "write 10.0.0.7:7471, [fd00::7]:7471 or host.example.org:7471" + bracket_hint(peer));
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -5,7 +5,7 @@
 #include <rdmaxx/cm/socket_address.hpp>
 #include <rdmaxx/core/error.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// "; if 7471 is meant to be the port, use brackets: [::1]:7471" for ::1:7471, which is an address
 /// as it stands; nothing for others.
@@ -13,4 +13,4 @@ namespace rdmaxx::inline v0::detail {
 
 [[nodiscard]] error no_port_error(const socket_address& peer);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

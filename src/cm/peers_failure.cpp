@@ -3,7 +3,7 @@
 #include <string>
 #include <system_error>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 error peers_failure(const error& failure) {
   if (failure.category() == error_category::peer && failure != std::errc::timed_out) return failure;
@@ -17,4 +17,4 @@ error peers_failure(const error& failure) {
        .hint = "the peer's program or the way there has failed; others can be accepted"});
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

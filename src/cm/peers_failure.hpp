@@ -4,9 +4,9 @@
 
 #include <rdmaxx/core/error.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// Of category peer. Its code is never ETIMEDOUT, which says that nobody came.
 [[nodiscard]] error peers_failure(const error& failure);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -1,6 +1,6 @@
 #include <rdmaxx/cm/port_space.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 std::string_view describe(port_space space) noexcept {
   switch (space) {
@@ -16,4 +16,4 @@ std::string_view describe(port_space space) noexcept {
   return "unknown";
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

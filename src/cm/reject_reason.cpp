@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::error_code make_error_code(reject_reason reason) noexcept {
   return {static_cast<int>(reason), reject_category()};
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

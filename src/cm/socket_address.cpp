@@ -16,7 +16,7 @@
 
 #include "cm/name_lookup.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -229,4 +229,4 @@ std::string describe(const socket_address& address) {
   return fmt::format("{}:{}", address.host(), address.port());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include <rdmaxx/core/clock.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// Rounded up; never negative.
 [[nodiscard]] inline std::chrono::milliseconds time_until(library_clock::time_point end) noexcept {
@@ -15,4 +15,4 @@ namespace rdmaxx::inline v0::detail {
   return std::max(left, std::chrono::milliseconds::zero());
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -12,7 +12,7 @@
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// Repeats `attempt` as long as it fails with EBUSY, for a second at most.
 template <class Attempt>
@@ -27,4 +27,4 @@ template <class Attempt>
   }
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <span>
 
-namespace rdmaxx::inline v0 {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE {
 
 /// From the byte order of the wire, or to it: the same exchange.
 template <class T>
@@ -29,4 +31,4 @@ template <class T>
   return swapped_on_little_endian(value);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <limits>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 int errno_of(int rc) noexcept {
   if (rc >= 0) return rc;
@@ -18,4 +18,4 @@ result<void> check(int rc, std::string_view operation) {
   return errno_error(operation, errno_value);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 int library_clock::milliseconds_until(time_point deadline) noexcept {
   if (deadline == time_point::max()) return -1;
@@ -27,4 +27,4 @@ void manual_clock::advance(std::chrono::nanoseconds by) noexcept {
   detail::stopped_at += by.count();
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

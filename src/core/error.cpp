@@ -12,8 +12,9 @@
 #include <rdmaxx/core/result.hpp>
 
 #include "core/fork_hint.hpp"
+#include "core/variant_mark.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct error::detail {
   error_parts parts;
@@ -21,6 +22,9 @@ struct error::detail {
 };
 
 namespace {
+
+// No program does without errors.
+[[gnu::used]] const char* const variant_mark = &rdmaxx_one_variant_per_program;
 
 // What error objects refer to when there is no memory to describe a failure.
 const error_parts out_of_memory{
@@ -227,4 +231,4 @@ error misuse_error(std::string_view operation, std::string problem, std::string 
 
 void detail::throw_error(const error& failure) { throw exception(failure); }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

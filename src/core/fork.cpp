@@ -7,7 +7,7 @@
 
 #include "core/fork_hint.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -26,4 +26,4 @@ error forked_error(std::string_view operation) {
                      std::string(fork_hint));
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -4,10 +4,12 @@
 
 #include <string_view>
 
-namespace rdmaxx::inline v0::detail {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE::detail {
 
 inline constexpr std::string_view fork_hint =
     "what was made before fork() belongs to the parent: open the device and connect anew in the "
     "child, or call exec or _exit there";
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -5,7 +5,7 @@
 #include <rdmaxx/core/check.hpp>
 #include <rdmaxx/core/log.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 std::string_view describe(ownership kind) noexcept {
   switch (kind) {
@@ -47,4 +47,4 @@ void resource::end() noexcept {
 }
 
 }  // namespace detail
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

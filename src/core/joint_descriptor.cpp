@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 result<std::unique_ptr<joint_descriptor>> joint_descriptor::create(
     std::initializer_list<int> others) {
@@ -53,4 +53,4 @@ void joint_descriptor::set_readable(bool readable) noexcept {
   }
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

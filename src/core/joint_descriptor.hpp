@@ -11,7 +11,7 @@
 
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class joint_descriptor {
  public:
@@ -36,4 +36,4 @@ class joint_descriptor {
   bool is_told_ = false;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -81,4 +81,4 @@ void log(log_level level, std::string_view message) noexcept try {
 } catch (...) {  // NOLINT(bugprone-empty-catch): there is nowhere left to report to
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

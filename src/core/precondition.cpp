@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 std::string short_name_of_call(std::string_view signature) {
   // Up to the parameters, without what is returned, and without the namespaces of this library.
@@ -25,4 +25,4 @@ void precondition_failed(const char* problem, const char* hint, const call_site&
   std::abort();
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -9,7 +9,7 @@
 #include <rdmaxx/core/check.hpp>
 #include <rdmaxx/core/clock.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 library_clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept {
   return deadline_after(library_clock::now(), timeout);
@@ -38,4 +38,4 @@ result<void> set_nonblocking(int fd) {
   return check(::fcntl(fd, F_SETFL, status | O_NONBLOCK), "fcntl(F_SETFL, O_NONBLOCK)");
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

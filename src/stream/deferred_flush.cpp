@@ -16,7 +16,7 @@
 
 #include "stream/stream_connection.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -131,4 +131,4 @@ bool defer_flush(stream_connection& whose, std::chrono::microseconds after) {
 
 void cancel_deferred_flush(stream_connection& whose) { this_process_service().remove(whose); }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

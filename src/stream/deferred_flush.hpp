@@ -11,7 +11,9 @@
 
 #include <chrono>
 
-namespace rdmaxx::inline v0::detail {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE::detail {
 
 class stream_connection;
 
@@ -22,4 +24,4 @@ class stream_connection;
 /// When it returns, nothing refers to the connection any more. The caller does not hold its lock.
 void cancel_deferred_flush(stream_connection& whose);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -6,7 +6,7 @@
 
 #include "core/big_endian.hpp"
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 namespace {
 
@@ -111,4 +111,4 @@ error protocol_violation(std::string problem) {
   });
 }
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -8,7 +8,7 @@
 
 #include "core/big_endian.hpp"
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 namespace {
 
@@ -140,4 +140,4 @@ greeting answer(const greeting& own, const agreement& terms) noexcept {
   return narrowed;
 }
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -8,7 +8,7 @@
 
 #include <rdmaxx/core/log.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream)) {
   setp(outgoing_.data(), outgoing_.data() + outgoing_.size());
@@ -95,4 +95,4 @@ std::streamsize stream_buffer::xsputn(const char* text, std::streamsize count) {
 
 int stream_buffer::sync() { return send_buffered() ? 0 : -1; }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 keep_alive::action keep_alive::next(time_point now, bool under_way) noexcept {
   if (period_.count() == 0) return action::none;
@@ -28,4 +28,4 @@ keep_alive::action keep_alive::next(time_point now, bool under_way) noexcept {
   return action::give_up;
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

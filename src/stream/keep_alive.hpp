@@ -16,7 +16,7 @@
 
 #include <rdmaxx/core/clock.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class keep_alive {
  public:
@@ -51,4 +51,4 @@ class keep_alive {
   bool heard_ = false;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -8,7 +8,7 @@
 #include "stream/reception.hpp"
 #include "stream/stream_connection.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 listener::listener(std::unique_ptr<detail::reception> peers) noexcept : peers_(std::move(peers)) {}
 listener::listener(listener&&) noexcept = default;
@@ -43,7 +43,7 @@ result<stream> listener::accept(std::optional<std::chrono::milliseconds> timeout
 result<std::optional<stream>> listener::try_accept() const {
   RDMAXX_TRY(auto next, peers_->try_next());
   if (next == nullptr) return std::nullopt;
-  return stream(std::move(next));
+  return stream(next);
 }
 
 socket_address listener::local_addr() const noexcept { return peers_->local_address(); }
@@ -54,4 +54,4 @@ std::string describe(const listener& waiting) {
   return fmt::format("listener for streams on {}", describe(waiting.local_addr()));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

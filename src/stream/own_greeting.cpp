@@ -2,11 +2,11 @@
 
 #include <random>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 stream_protocol::greeting own_greeting(const stream_options& options) {
   static thread_local std::minstd_rand random(std::random_device{}());
   return {.window = options.window, .first_sequence = static_cast<std::uint32_t>(random())};
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

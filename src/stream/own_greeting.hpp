@@ -5,9 +5,9 @@
 #include <rdmaxx/stream/greeting.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// The first sequence number is random, so that a frame of another connection is noticed.
 [[nodiscard]] stream_protocol::greeting own_greeting(const stream_options& options);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -14,7 +14,7 @@
 
 #include <rdmaxx/core/deadline.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class polling_phase {
  public:
@@ -40,4 +40,4 @@ class polling_phase {
   clock::time_point next_way_;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -8,7 +8,7 @@
 
 #include "core/big_endian.hpp"
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 namespace {
 
@@ -114,7 +114,7 @@ result<void> protocol_engine::received(std::size_t slot, std::size_t bytes) {
         fmt::format("{} bytes in slot {}, which was not posted with so many", bytes, slot),
         "tell posted() about every slot, and received() what the completion says");
   }
-  if (core_->failure) return *core_->failure;
+  if (const auto& failure = core_->failure) return *failure;
   auto header = decode_frame(receiving_.memory_of(slot).first(bytes));
   if (!header) return fail(std::move(header).error(), reset_reason::protocol_violation);
   return take(*header, static_cast<std::uint32_t>(slot));
@@ -196,4 +196,4 @@ std::string describe(const protocol_engine& engine) {
   return text;
 }
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 receive_half::receive_half(engine_core& core)
     : core_(&core),
@@ -143,4 +143,4 @@ void receive_half::take(const frame_header& header, std::uint32_t slot) noexcept
   release(slot);
 }
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -15,7 +15,7 @@
 #include "cm/time_until.hpp"
 #include "stream/own_greeting.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 using stream_protocol::greeting;
 
@@ -156,4 +156,4 @@ result<void> reception::wait(time_point deadline) {
   return {};
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -26,7 +26,7 @@
 #include "core/joint_descriptor.hpp"
 #include "stream/stream_connection.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class reception {
  public:
@@ -77,4 +77,4 @@ class reception {
   bool requests_are_watched_ = true;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

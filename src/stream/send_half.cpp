@@ -8,7 +8,7 @@
 
 #include "core/big_endian.hpp"
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 static_assert(send_half::control_slot_bytes >= frame_header_bytes + reset_payload_bytes);
 
@@ -231,4 +231,4 @@ void send_half::stopped_by_peer() noexcept {
   drop_queued();
 }
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

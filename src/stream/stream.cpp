@@ -18,7 +18,7 @@
 #include "stream/own_greeting.hpp"
 #include "stream/stream_connection.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -217,7 +217,7 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   if (!terms) return here(terms.error());
   RDMAXX_TRY(auto made, stream_connection::create(*std::move(connected), *std::move(resources),
                                                   *terms, options));
-  return stream(std::move(made));
+  return stream(made);
 }
 
 void stream::shutdown(direction which) {
@@ -304,4 +304,4 @@ result<void> write_half::close(std::chrono::milliseconds deadline) {
 
 void write_half::abort() { live(shared_).abort(); }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -10,7 +10,7 @@
 
 #include "stream/deferred_flush.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -374,4 +374,4 @@ void stream_connection::give_up_reading() {
   shutdown_read();
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

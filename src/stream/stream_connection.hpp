@@ -30,7 +30,7 @@
 #include "stream/stream_waiter.hpp"
 #include "stream/verbs_stream_device.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class stream_connection {
  public:
@@ -115,4 +115,4 @@ class stream_connection {
   bool user_knows_of_failure_ = false;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -21,7 +21,7 @@
 #include <rdmaxx/verbs/completion_queue.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class stream_device {
  public:
@@ -75,4 +75,4 @@ class stream_device {
   [[nodiscard]] virtual int connection_fd() const = 0;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -8,7 +8,7 @@
 
 #include "stream/polling_phase.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -290,4 +290,4 @@ void stream_driver::destroy_queue_pair() {
   device_.destroy_queue_pair();
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -48,7 +48,7 @@
 #include "stream/keep_alive.hpp"
 #include "stream/stream_device.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// What a caller waits for. Those who only wait for the peer are not woken by their own sends.
 enum class interest : std::uint8_t { arrivals, anything };
@@ -155,4 +155,4 @@ class stream_driver {
   bool peer_has_disconnected_ = false;  ///< before this side did
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::string describe(const stream_options& options) {
       options.keep_alive_timeout.count());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

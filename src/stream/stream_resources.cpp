@@ -2,7 +2,7 @@
 
 #include <rdmaxx/stream/send_half.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 using stream_protocol::send_half;
 
@@ -46,4 +46,4 @@ result<stream_resources> stream_resources::for_id(const cm_id& id, const stream_
   return made;
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -12,7 +12,7 @@
 #include <rdmaxx/verbs/completion_queue.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 struct stream_resources {
   completion_channel channel;
@@ -26,4 +26,4 @@ struct stream_resources {
                                                        const stream_options& options);
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// One more who waits for the leader, as long as it lives.
 class stream_waiter::following {
@@ -78,4 +78,4 @@ result<int> stream_waiter::fd() {
   return descriptor_->fd();
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

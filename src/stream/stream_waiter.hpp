@@ -26,7 +26,7 @@
 #include "stream/polling_phase.hpp"
 #include "stream/stream_driver.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class stream_waiter {
  public:
@@ -159,4 +159,4 @@ void stream_waiter::lead(lock& held, time_point deadline, Ready ready, interest 
   progress();
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

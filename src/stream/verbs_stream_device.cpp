@@ -6,7 +6,7 @@
 
 #include <rdmaxx/verbs/memory_region.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
@@ -101,4 +101,4 @@ void verbs_stream_device::flush_requests() { (void)connection_.qp().to_error(); 
 
 void verbs_stream_device::destroy_queue_pair() { (void)connection_.id().take_qp(); }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

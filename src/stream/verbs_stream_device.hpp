@@ -14,7 +14,7 @@
 #include "stream/stream_device.hpp"
 #include "stream/stream_resources.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class verbs_stream_device final : public stream_device {
  public:
@@ -44,4 +44,4 @@ class verbs_stream_device final : public stream_device {
   cm::connection connection_;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

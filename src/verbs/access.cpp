@@ -1,6 +1,6 @@
 #include <rdmaxx/verbs/access.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 std::string_view describe(access bit) noexcept {
   switch (bit) {
@@ -26,4 +26,4 @@ std::string_view describe(access bit) noexcept {
   return "unknown";
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -8,7 +8,7 @@
 #include <rdmaxx/verbs/protection_domain.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::string describe(const address_handle& ah) {
   return fmt::format("address_handle {}", ah.native()->handle);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -12,7 +12,7 @@
 
 #include "context_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -201,4 +201,4 @@ std::string describe(const async_event_queue& events) {
   return fmt::format("async_event_queue fd {}", events.fd());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -11,7 +11,7 @@
 
 #include "object_registry.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class channel_block final : public native_resource<ibv_comp_channel> {
  public:
@@ -34,4 +34,4 @@ inline channel_block& block_of(const completion_channel& channel,
   return handle_access::block<channel_block>(channel, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

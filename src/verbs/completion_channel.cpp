@@ -10,7 +10,7 @@
 #include "channel_block.hpp"
 #include "cq_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 result<completion_channel> context::create_completion_channel() const {
   RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_create_comp_channel"));
@@ -105,4 +105,4 @@ std::string describe(const completion_channel& channel) {
                      channel.context().device_name());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -11,7 +11,7 @@
 #include "context_block.hpp"
 #include "cq_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -151,4 +151,4 @@ std::string describe(const completion_queue& cq) {
                      cq.context().device_name());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

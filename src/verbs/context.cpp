@@ -11,7 +11,7 @@
 
 #include "context_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -133,4 +133,4 @@ std::string describe(const context& ctx) {
   return fmt::format("context {} ({})", ctx.device_name(), describe(ctx.transport()));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

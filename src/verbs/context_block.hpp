@@ -12,7 +12,7 @@
 
 #include "verbs/object_registry.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class context_block final : public native_resource<ibv_context> {
  public:
@@ -36,4 +36,4 @@ inline context_block& block_of(const context& ctx,
 /// Makes a block for an open device and a handle to it. On failure the device stays open.
 [[nodiscard]] result<context> wrap_context(ibv_context* native, adoption how);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

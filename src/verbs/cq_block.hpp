@@ -13,7 +13,7 @@
 #include "channel_block.hpp"
 #include "context_block.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class cq_block final : public native_resource<ibv_cq> {
  public:
@@ -62,4 +62,4 @@ inline cq_block& block_of(const completion_queue& cq,
   return handle_access::block<cq_block>(cq, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

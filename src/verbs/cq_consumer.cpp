@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 template class basic_cq_consumer<completion_queue>;
 
@@ -10,4 +10,4 @@ std::string describe(const cq_consumer& consumer) {
   return fmt::format("consumer of {}", describe(consumer.source()));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

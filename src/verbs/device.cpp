@@ -11,7 +11,7 @@
 
 #include "context_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 std::string_view describe(node_type type) noexcept {
   switch (type) {
@@ -129,4 +129,4 @@ std::string names_of(const std::vector<device>& list) {
 }
 
 }  // namespace detail
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -7,7 +7,7 @@
 #include <endian.h>
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -180,4 +180,4 @@ std::string describe(const device_attributes& device) {
   return text;
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 template <class Element>
 std::string describe(const element_list<Element>& list) {
@@ -12,4 +12,4 @@ std::string describe(const element_list<Element>& list) {
 template std::string describe(const gather_list& list);
 template std::string describe(const scatter_list& list);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::string describe(const subnet& net) {
   return fmt::format("{}/{}", describe(net.prefix), net.bits);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "memory_region_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 result<memory_region> memory_region::adopt(ibv_mr* native, const protection_domain& pd,
                                            access_flags access, adoption how) {
@@ -61,4 +61,4 @@ std::string describe(const memory_region& region) {
                      region.rkey().value(), describe(region.access()));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

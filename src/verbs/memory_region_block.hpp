@@ -13,7 +13,7 @@
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/verbs/protection_domain.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// Pages of its own, unmapped at the end.
 class page_buffer {
@@ -60,4 +60,4 @@ class memory_region_block final : public native_resource<ibv_mr> {
   page_buffer buffer_;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

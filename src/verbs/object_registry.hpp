@@ -11,7 +11,7 @@
 
 #include <rdmaxx/core/handle.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class object_registry {
  public:
@@ -40,4 +40,4 @@ class object_registry {
   std::unordered_map<const void*, resource*> blocks_;
 };
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

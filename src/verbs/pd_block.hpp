@@ -10,7 +10,7 @@
 #include <rdmaxx/verbs/context.hpp>
 #include <rdmaxx/verbs/protection_domain.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class pd_block final : public native_resource<ibv_pd> {
  public:
@@ -30,4 +30,4 @@ inline pd_block& block_of(const protection_domain& pd,
   return handle_access::block<pd_block>(pd, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

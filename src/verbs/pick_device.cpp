@@ -18,7 +18,7 @@
 
 #include <rdmaxx/core/check.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -253,4 +253,4 @@ result<gid_entry> pick_gid(const context& ctx, std::uint8_t port, const std::opt
                                    [&](const gid_entry& entry) { return merit(entry, peer); });
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

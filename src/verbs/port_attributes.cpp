@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -132,4 +132,4 @@ std::string describe(const port_attributes& port) {
                      port.gid_table_length, port.pkey_table_length, port.max_message_bytes);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -12,7 +12,7 @@
 #include "memory_region_block.hpp"
 #include "pd_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -145,4 +145,4 @@ std::string describe(const protection_domain& pd) {
   return fmt::format("protection_domain {} on {}", pd.native()->handle, pd.context().device_name());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

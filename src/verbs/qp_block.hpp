@@ -12,7 +12,7 @@
 
 #include "context_block.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class qp_block final : public native_resource<ibv_qp> {
  public:
@@ -38,4 +38,4 @@ inline qp_block& block_of(const queue_pair& qp,
   return handle_access::block<qp_block>(qp, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -11,7 +11,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 struct qp_creation {
   std::string_view call = "ibv_create_qp";
@@ -25,4 +25,4 @@ struct qp_creation {
                                                    const queue_pair_config& config,
                                                    qp_creation how);
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

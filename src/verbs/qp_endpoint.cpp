@@ -7,7 +7,7 @@
 
 #include "core/big_endian.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::string describe(const qp_endpoint& endpoint) {
                      describe(endpoint.mtu));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

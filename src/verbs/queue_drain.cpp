@@ -8,7 +8,7 @@
 #include <rdmaxx/verbs/pick_device.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::string describe(const queue_drain& draining) {
              : fmt::format("drain that waits for the {} queue", draining.awaited_queue());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

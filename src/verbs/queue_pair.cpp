@@ -16,7 +16,7 @@
 #include "qp_block.hpp"
 #include "qp_creation.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -263,4 +263,4 @@ std::string describe(const queue_pair& qp) {
   return text + fmt::format(" on {}", qp.pd().context().device_name());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

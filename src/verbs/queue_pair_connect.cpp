@@ -13,7 +13,7 @@
 #include "context_block.hpp"
 #include "qp_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::string describe(const connect_options& options) {
       options.min_rnr_timer);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -12,7 +12,7 @@
 #include <rdmaxx/verbs/queue_drain.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 result<void> queue_pair::drain(const completion_sink& sink,
                                std::chrono::milliseconds timeout) const {
@@ -41,4 +41,4 @@ result<void> queue_pair::drain(const completion_sink& sink,
   return {};
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

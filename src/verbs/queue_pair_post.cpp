@@ -9,7 +9,7 @@
 #include <rdmaxx/core/check.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -141,4 +141,4 @@ error queue_pair::post_failed(int rc, const recv_slot* list, const ibv_recv_wr* 
   return post_failed(rc, recv_list::request_at(list, position), position);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 std::string describe(const remote_address& place) {
   return fmt::format("{:#x} with rkey {:#x}", place.address, place.key.value());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

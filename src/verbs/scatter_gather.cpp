@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -17,4 +17,4 @@ std::string describe_element(const Element& element) {
 std::string describe(const gather_element& element) { return describe_element(element); }
 std::string describe(const scatter_element& element) { return describe_element(element); }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

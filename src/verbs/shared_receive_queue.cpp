@@ -7,10 +7,11 @@
 
 #include <rdmaxx/core/check.hpp>
 #include <rdmaxx/verbs/native_request.hpp>
+#include <rdmaxx/verbs/observer.hpp>
 
 #include "srq_block.hpp"
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -90,17 +91,23 @@ result<void> shared_receive_queue::post(const recv_wr& request) const {
   ibv_recv_wr wr{};
   ibv_sge place;
   detail::fill(wr, place, request);
+  detail::observer::posting(live(), &wr);
   ibv_recv_wr* refused = nullptr;
   const int rc = ibv_post_srq_recv(live(), &wr, &refused);
   if (rc == 0) [[likely]]
     return {};
+  detail::observer::refused(live(), &wr);
   return post_failed(rc, request);
 }
 
 result<void> shared_receive_queue::post(const recv_list& list) const {
   if (list.empty()) return {};
+  ibv_recv_wr* const chain = list.chain();
+  detail::observer::posting(live(), chain);
   ibv_recv_wr* refused = nullptr;
-  const int rc = ibv_post_srq_recv(live(), list.chain(), &refused);
+  const int rc = ibv_post_srq_recv(live(), chain, &refused);
+  if (rc != 0) [[unlikely]]
+    detail::observer::refused(live(), refused != nullptr ? refused : chain);
   list.unchain();
   if (rc == 0) [[likely]]
     return {};
@@ -130,4 +137,4 @@ std::string describe(const shared_receive_queue& srq) {
                      srq.pd().context().device_name());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -13,7 +13,7 @@
 
 #include "context_block.hpp"
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 class srq_block final : public native_resource<ibv_srq> {
  public:
@@ -35,4 +35,4 @@ inline srq_block& block_of(const shared_receive_queue& srq,
   return handle_access::block<srq_block>(srq, call);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 result<void> detail::sleep_on(const completion_channel& channel,
                               library_clock::time_point deadline) {
@@ -56,4 +56,4 @@ result<work_completion> wait_completion(const completion_queue& cq,
       "is the peer alive, and are its receives posted?");
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include <rdmaxx/verbs/operation.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::string describe(const recv_wr& request) {
   return fmt::format("recv {} of {} bytes", request.id.value(), request.into.bytes());
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -35,7 +35,7 @@
 #include <rdmaxx/core/handle.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class cm_event_type : std::uint8_t {
   addr_resolved = RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -104,4 +104,4 @@ class [[nodiscard]] cm_event {
 /// "rejected (rejected, reason 28 (consumer))"
 [[nodiscard]] std::string describe(const cm_event& event);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -45,7 +45,7 @@
 #include <rdmaxx/verbs/queue_pair.hpp>
 #include <rdmaxx/verbs/shared_receive_queue.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// The queue pair of an identifier. Its type follows from the port space. What is left empty is
 /// made on the identifier's device; what is given must be from cm_id::context(), which is not the
@@ -142,4 +142,4 @@ class cm_id : public unique_handle<rdma_cm_id> {
 /// "cm_id tcp 10.0.0.1:33000 → 10.0.0.7:7471 on rxe0, queue pair 0x11 rts"
 [[nodiscard]] std::string describe(const cm_id& id);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -31,7 +31,7 @@
 #include <rdmaxx/cm/socket_address.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 inline constexpr std::chrono::milliseconds default_timeout = std::chrono::seconds(10);
 
@@ -67,4 +67,4 @@ struct connect_options {
                                          const connection_parameters& parameters = {},
                                          std::chrono::milliseconds timeout = default_timeout);
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

@@ -31,7 +31,7 @@
 #include <rdmaxx/verbs/completion_queue.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 // Types of this namespace are printed like all others.
 using v0::operator<<;
@@ -84,4 +84,4 @@ class connection {
 };
 [[nodiscard]] std::string describe(const connection& connected);
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

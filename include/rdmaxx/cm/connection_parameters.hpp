@@ -13,7 +13,7 @@
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct connection_parameters {
   /// The program's own bytes for the other program. On RoCE and InfiniBand a request carries at
@@ -42,4 +42,4 @@ struct connection_parameters {
 };
 [[nodiscard]] std::string describe(const connection_parameters& parameters);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -33,7 +33,7 @@
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// What the driver of a connection_steps does next. The first four only begin something; the event
 /// tells how it went.
@@ -75,7 +75,9 @@ class connection_steps {
   [[nodiscard]] cm_event_type awaited() const noexcept;
   [[nodiscard]] bool is_over() const noexcept { return failure_ || next_ == last_; }
   /// Only after connection_action::fail.
-  [[nodiscard]] const error& failure() const noexcept { return *failure_; }  // NOLINT
+  [[nodiscard]] const error& failure() const noexcept {
+    return *failure_;
+  }  // NOLINT(*-optional-access)
 
  private:
   connection_steps(std::uint8_t first, std::uint8_t last) noexcept : next_(first), last_(last) {}
@@ -90,4 +92,4 @@ class connection_steps {
 };
 [[nodiscard]] std::string describe(const connection_steps& steps);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -25,7 +25,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 /// A destination of UD sends, ready for use.
 struct datagram_destination {
@@ -52,4 +52,4 @@ struct datagram_destination {
     multicast_membership kind = multicast_membership::full,
     std::chrono::milliseconds timeout = default_timeout);
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

@@ -14,7 +14,7 @@
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct datagram_peer {
   address_vector way{};
@@ -25,4 +25,4 @@ struct datagram_peer {
 };
 [[nodiscard]] std::string describe(const datagram_peer& peer);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

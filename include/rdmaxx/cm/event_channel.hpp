@@ -23,7 +23,7 @@
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class cm_event;
 class cm_id;
@@ -57,4 +57,4 @@ class event_channel : public shared_handle<rdma_event_channel> {
 };
 [[nodiscard]] std::string describe(const event_channel& channel);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -42,7 +42,7 @@
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::cm {
+namespace RDMAXX_NAMESPACE::cm {
 
 struct accept_options {
   cm_qp_config qp{};  ///< used if the request's identifier has no queue pair yet
@@ -134,4 +134,4 @@ class listener {
 /// A name is looked up; its first address is taken.
 [[nodiscard]] result<listener> listen(std::string_view local, const listen_options& options = {});
 
-}  // namespace rdmaxx::inline v0::cm
+}  // namespace RDMAXX_NAMESPACE::cm

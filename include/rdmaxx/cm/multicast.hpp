@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace rdmaxx::inline v0 {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE {
 
 enum class multicast_membership : std::uint8_t {
   full,       ///< receives and sends
@@ -22,4 +24,4 @@ enum class multicast_membership : std::uint8_t {
 };
 [[nodiscard]] std::string_view describe(multicast_membership kind) noexcept;
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -9,7 +9,7 @@
 
 #include <rdmaxx/verbs/qp_attributes.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class port_space : std::uint16_t {
   tcp = RDMA_PS_TCP,      ///< connections, RC
@@ -28,4 +28,4 @@ enum class port_space : std::uint16_t {
   return is_datagram(space) ? qp_type::ud : qp_type::rc;
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

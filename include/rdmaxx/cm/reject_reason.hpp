@@ -14,7 +14,7 @@
 
 #include <rdmaxx/core/error.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class reject_reason : std::uint16_t {
   no_queue_pair = 1,
@@ -61,7 +61,7 @@ enum class reject_reason : std::uint16_t {
 [[nodiscard]] const std::error_category& reject_category() noexcept;
 [[nodiscard]] std::error_code make_error_code(reject_reason reason) noexcept;
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE
 
 template <>
 struct std::is_error_code_enum<rdmaxx::reject_reason> : std::true_type {};

@@ -22,7 +22,7 @@
 
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class socket_address {
  public:
@@ -70,4 +70,4 @@ class socket_address {
 /// "10.0.0.7:7471", "[fd00::7]:7471": what parse() reads.
 [[nodiscard]] std::string describe(const socket_address& address);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -10,7 +10,7 @@
 
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// The errno that a C result stands for; 0 for success. Reads errno for -1, so call it first.
 [[nodiscard]] int errno_of(int rc) noexcept;
@@ -25,4 +25,4 @@ template <class T>
   return errno_error(operation, errno_of(-1));
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

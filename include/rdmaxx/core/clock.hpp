@@ -17,7 +17,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace rdmaxx::inline v0 {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE {
 
 namespace detail {
 constexpr std::int64_t clock_runs = -1;
@@ -53,4 +55,4 @@ class manual_clock {
   void advance(std::chrono::nanoseconds by) noexcept;
 };
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -9,9 +9,9 @@
 
 #include <chrono>
 
-#include <rdmaxx/core/language.hpp>
+#include <rdmaxx/core/variant.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// Stands for every wait that is longer.
 inline constexpr std::chrono::hours longest_wait{24 * 365};
@@ -32,4 +32,4 @@ template <class Clock, class Step, class Rep, class Period>
   return start > last - bounded ? last : start + bounded;
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

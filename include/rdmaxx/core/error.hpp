@@ -23,7 +23,7 @@
 
 #include <rdmaxx/core/identifiers.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// What kind of trouble it is, and so what a program does next.
 enum class error_category : std::uint8_t {
@@ -139,4 +139,4 @@ class exception : public std::system_error {
 [[nodiscard]] error misuse_error(std::string_view operation, std::string problem,
                                  std::string hint = {});
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

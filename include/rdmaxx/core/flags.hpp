@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <rdmaxx/core/language.hpp>
 #include <rdmaxx/core/text.hpp>
+#include <rdmaxx/core/variant.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// Specialised to true by each enum whose enumerators are bits.
 template <class E>
@@ -91,4 +91,4 @@ template <class E>
   return text;
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

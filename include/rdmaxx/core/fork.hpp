@@ -15,7 +15,7 @@
 
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// How many forks lie between the process that loaded this library and the present one.
 [[nodiscard]] std::uint32_t fork_generation() noexcept;
@@ -30,4 +30,4 @@ namespace rdmaxx::inline v0::detail {
   return forked_error(operation);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -34,7 +34,7 @@
 #include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/precondition.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// Who ends an adopted C object.
 enum class ownership : std::uint8_t {
@@ -250,4 +250,4 @@ struct handle_access {
 
 }  // namespace detail
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include <rdmaxx/core/strong_integer.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace detail {
 template <bool Hexadecimal>
@@ -43,4 +43,4 @@ using guid = strong_integer<detail::guid_tag, std::uint64_t>;
 /// The caller's name for a work request, handed back in its completion.
 using wr_id = strong_integer<detail::wr_id_tag, std::uint64_t>;
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

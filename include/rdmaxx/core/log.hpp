@@ -13,9 +13,9 @@
 #include <functional>
 #include <string_view>
 
-#include <rdmaxx/core/language.hpp>
+#include <rdmaxx/core/variant.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class log_level : std::uint8_t { debug, info, warning, error, off };
 [[nodiscard]] std::string_view describe(log_level level) noexcept;
@@ -32,4 +32,4 @@ void set_log_threshold(log_level level) noexcept;
 /// Never throws: a sink that does is ignored.
 void log(log_level level, std::string_view message) noexcept;
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

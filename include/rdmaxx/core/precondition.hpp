@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include <rdmaxx/core/language.hpp>
+#include <rdmaxx/core/variant.hpp>
 
 #ifndef RDMAXX_HARDENED
 #ifdef NDEBUG
@@ -30,7 +30,7 @@
 #endif
 #endif
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 using call_site = std::source_location;
 
@@ -55,4 +55,4 @@ inline constexpr const char* empty_handle =
     "was called on an empty handle, which is default-constructed or moved from";
 inline constexpr const char* use_the_other = "use the object that it was moved to, or make one";
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -9,7 +9,7 @@
 #include <rdmaxx/core/deadline.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// A wait of this length lasts until the event comes.
 inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
@@ -45,4 +45,4 @@ template <class TryGet>
 /// Makes reads of `fd` return EAGAIN instead of blocking.
 [[nodiscard]] result<void> set_nonblocking(int fd);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -14,7 +14,7 @@
 
 #include <rdmaxx/core/error.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace detail {
 [[noreturn, gnu::cold]] void throw_error(const error& failure);
@@ -58,7 +58,7 @@ class [[nodiscard]] result<T> : public std::expected<T, error> {
   }
 };
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE
 
 // RDMAXX_TRY(auto x, expression);   x is the value, or this function returns the error
 // RDMAXX_TRY(expression);           only the error matters

@@ -12,10 +12,10 @@
 #include <ostream>
 #include <string>
 
-#include <rdmaxx/core/language.hpp>
 #include <rdmaxx/core/text.hpp>
+#include <rdmaxx/core/variant.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 template <class Tag, class T>
 class strong_integer {
@@ -42,7 +42,7 @@ template <class Tag, class T>
   }
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE
 
 template <class Tag, class T>
 struct std::hash<rdmaxx::strong_integer<Tag, T>> {

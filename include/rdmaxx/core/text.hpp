@@ -12,9 +12,9 @@
 #include <string>
 #include <string_view>
 
-#include <rdmaxx/core/language.hpp>
+#include <rdmaxx/core/variant.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// "0x1a" for 26.
 [[nodiscard]] std::string hexadecimal(std::uint64_t value);
@@ -37,4 +37,4 @@ std::ostream& operator<<(std::ostream& out, const T& value) {
   return out << describe(value);
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

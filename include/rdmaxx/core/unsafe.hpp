@@ -2,7 +2,9 @@
 
 // unsafe: the tag that a caller writes to take over a promise that the type system cannot keep.
 
-namespace rdmaxx::inline v0 {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE {
 
 struct unsafe_t {
   explicit constexpr unsafe_t(int) noexcept {}
@@ -12,4 +14,4 @@ struct unsafe_t {
 /// asks for.
 inline constexpr unsafe_t unsafe{0};
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -4,8 +4,10 @@
 
 #include <string_view>
 
-namespace rdmaxx::inline v0 {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE {
 
 inline constexpr std::string_view version = "0.1.0";
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -12,7 +12,7 @@
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/stream/greeting.hpp>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 /// What a driver lends an engine: registered memory, for the device to read and to write.
 struct engine_memory {
@@ -45,4 +45,4 @@ struct engine_core {
   bool is_lost = false;  ///< that is the failure
 };
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -18,7 +18,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/core/text.hpp>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 using rdmaxx::operator<<;  // found for the types of this namespace, too
 
@@ -61,4 +61,4 @@ void encode(const frame_header& header, std::span<std::byte, frame_header_bytes>
 /// What a peer's frame makes of a connection: EPROTO, category peer.
 [[nodiscard, gnu::cold]] error protocol_violation(std::string problem);
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

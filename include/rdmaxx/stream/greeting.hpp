@@ -19,7 +19,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/core/text.hpp>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 using rdmaxx::operator<<;  // found for the types of this namespace, too
 
@@ -82,4 +82,4 @@ struct agreement {
 /// What the accepting side sends back: its greeting, narrowed down to what was agreed on.
 [[nodiscard]] greeting answer(const greeting& own, const agreement& terms) noexcept;
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -24,7 +24,7 @@
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/stream/stream.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class stream_buffer : public std::streambuf {
  public:
@@ -67,4 +67,4 @@ class stream_iostream : public std::iostream {
   stream_buffer buffer_;
 };
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

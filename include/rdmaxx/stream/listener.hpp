@@ -28,7 +28,7 @@
 #include <rdmaxx/stream/stream.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace detail {
 class reception;
@@ -69,4 +69,4 @@ class listener {
 };
 [[nodiscard]] std::string describe(const listener& waiting);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -41,7 +41,7 @@
 #include <rdmaxx/stream/receive_half.hpp>
 #include <rdmaxx/stream/send_half.hpp>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 class protocol_engine {
  public:
@@ -103,4 +103,4 @@ class protocol_engine {
 /// "stream engine: 60 credits, 2 frames in flight, 120 bytes written and not released, 0 to read"
 [[nodiscard]] std::string describe(const protocol_engine& engine);
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

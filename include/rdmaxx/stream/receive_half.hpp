@@ -16,7 +16,7 @@
 #include <rdmaxx/stream/engine_core.hpp>
 #include <rdmaxx/stream/frame.hpp>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 class receive_half {
  public:
@@ -106,4 +106,4 @@ class receive_half {
   bool stop_due_ = false;
 };
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -19,7 +19,7 @@
 #include <rdmaxx/stream/engine_core.hpp>
 #include <rdmaxx/stream/frame.hpp>
 
-namespace rdmaxx::inline v0::stream_protocol {
+namespace RDMAXX_NAMESPACE::stream_protocol {
 
 /// A frame to post as one SEND, in the order in which they are handed out.
 struct outgoing_frame {
@@ -184,4 +184,4 @@ class send_half {
   bool reset_in_flight_ = false;
 };
 
-}  // namespace rdmaxx::inline v0::stream_protocol
+}  // namespace RDMAXX_NAMESPACE::stream_protocol

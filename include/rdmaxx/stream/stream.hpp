@@ -44,7 +44,7 @@
 #include <rdmaxx/stream/stream_options.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 namespace detail {
 class stream_connection;
@@ -245,4 +245,4 @@ class write_half : public stream_writer {
 [[nodiscard]] std::string describe(const read_half& half);
 [[nodiscard]] std::string describe(const write_half& half);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -18,7 +18,7 @@
 #include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/greeting.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct stream_options {
   /// The receive buffers, and so the most that the peer can have sent and this side not read.
@@ -66,4 +66,4 @@ struct stream_options {
 };
 [[nodiscard]] std::string describe(const stream_options& options);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

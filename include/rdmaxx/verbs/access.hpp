@@ -9,7 +9,7 @@
 
 #include <rdmaxx/core/flags.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class access : std::uint32_t {
   local_write =
@@ -31,4 +31,4 @@ using access_flags = flags<access>;
 
 [[nodiscard]] std::string_view describe(access bit) noexcept;
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -17,7 +17,7 @@
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/verbs/gid.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct address_vector {
   std::uint8_t port = 1;              ///< the local port to send from
@@ -47,4 +47,4 @@ class address_handle : public unique_handle<ibv_ah> {
 };
 [[nodiscard]] std::string describe(const address_handle& ah);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -27,7 +27,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/context.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class completion_queue;
 class queue_pair;
@@ -115,4 +115,4 @@ class async_event_queue {
 };
 [[nodiscard]] std::string describe(const async_event_queue& events);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -31,7 +31,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/context.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class completion_queue;
 
@@ -96,4 +96,4 @@ class completion_channel : public shared_handle<ibv_comp_channel> {
 };
 [[nodiscard]] std::string describe(const completion_channel& channel);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -26,9 +26,10 @@
 #include <rdmaxx/verbs/completion_channel.hpp>
 #include <rdmaxx/verbs/completion_source.hpp>
 #include <rdmaxx/verbs/context.hpp>
+#include <rdmaxx/verbs/observer.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct completion_queue_config {
   std::uint32_t capacity = 128;         ///< completions; the device may round up
@@ -95,12 +96,15 @@ class completion_queue : public shared_handle<ibv_cq> {
   /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part
   /// that was filled. Never waits.
   [[nodiscard]] poll_result poll(std::span<work_completion> into) const noexcept {
-    return {into.data(), ibv_poll_cq(live(), static_cast<int>(into.size()), into.data())};
+    const int count = ibv_poll_cq(live(), static_cast<int>(into.size()), into.data());
+    if (count > 0) detail::observer::polled(live(), into.first(static_cast<std::size_t>(count)));
+    return {into.data(), count};
   }
 
   /// Shows up to `most` completions one by one; returns how many there were. Never waits.
   template <std::invocable<const work_completion&> Visit>
-  [[nodiscard]] result<std::size_t> poll_each(std::size_t most, Visit&& visit) const {  // NOLINT
+  [[nodiscard]] result<std::size_t> poll_each(std::size_t most,
+                                              Visit&& visit) const {  // NOLINT(*-std-forward)
     std::array<work_completion, 16> room;
     std::size_t shown = 0;
     while (shown < most) {
@@ -144,4 +148,4 @@ class completion_queue : public shared_handle<ibv_cq> {
 
 static_assert(completion_source<completion_queue>);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

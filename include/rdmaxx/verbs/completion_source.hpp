@@ -29,7 +29,7 @@
 #include <rdmaxx/verbs/completion_channel.hpp>
 #include <rdmaxx/verbs/work_completion.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// Which completions raise an event.
 enum class notify : std::uint8_t { any, solicited };
@@ -69,4 +69,4 @@ concept completion_source =
       { source.release_consumer() } noexcept;
     };
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -27,7 +27,7 @@
 #include <rdmaxx/verbs/gid.hpp>
 #include <rdmaxx/verbs/port_attributes.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class protection_domain;
 class completion_channel;
@@ -71,4 +71,4 @@ class context : public shared_handle<ibv_context> {
 /// "rxe0 (infiniband)"
 [[nodiscard]] std::string describe(const context& ctx);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -19,7 +19,7 @@
 #include <rdmaxx/verbs/completion_queue.hpp>
 #include <rdmaxx/verbs/completion_source.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 template <completion_source Source>
 class basic_cq_consumer {
@@ -71,4 +71,4 @@ class basic_cq_consumer {
 using cq_consumer = basic_cq_consumer<completion_queue>;
 [[nodiscard]] std::string describe(const cq_consumer& consumer);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

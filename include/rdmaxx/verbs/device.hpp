@@ -19,7 +19,7 @@
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class context;
 
@@ -84,4 +84,4 @@ namespace detail {
 [[nodiscard]] std::string names_of(const std::vector<device>& list);
 }  // namespace detail
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -12,7 +12,7 @@
 #include <rdmaxx/core/flags.hpp>
 #include <rdmaxx/core/identifiers.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class device_capability : std::uint64_t {
   resize_max_wr = IBV_DEVICE_RESIZE_MAX_WR,
@@ -121,4 +121,4 @@ struct device_attributes {
 };
 [[nodiscard]] std::string describe(const device_attributes& device);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -23,7 +23,7 @@
 
 #include <rdmaxx/verbs/scatter_gather.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 template <class Element>
 class element_list;
@@ -104,4 +104,4 @@ template <class Element>
 extern template std::string describe(const gather_list& list);
 extern template std::string describe(const scatter_list& list);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -17,7 +17,7 @@
 
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class gid {
  public:
@@ -77,4 +77,4 @@ struct subnet {
 };
 [[nodiscard]] std::string describe(const subnet& net);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -34,7 +34,7 @@
 #include <rdmaxx/verbs/remote_address.hpp>
 #include <rdmaxx/verbs/scatter_gather.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class protection_domain;
 
@@ -137,4 +137,4 @@ class owned_region : public memory_region {
 
 [[nodiscard]] std::string describe(const memory_region& region);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

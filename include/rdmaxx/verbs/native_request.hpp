@@ -13,7 +13,7 @@
 #include <rdmaxx/core/precondition.hpp>
 #include <rdmaxx/verbs/operation.hpp>
 
-namespace rdmaxx::inline v0::detail {
+namespace RDMAXX_NAMESPACE::detail {
 
 /// send_flags as the C API wants them; inline_if_fits is resolved against the queue pair's limit.
 [[nodiscard]] inline unsigned native_flags(send_flags wanted, const gather_list& list,
@@ -80,4 +80,4 @@ inline void fill(ibv_recv_wr& out, ibv_sge& place, const recv_wr& request) noexc
   fill_common(out, place, request.id, request.into);
 }
 
-}  // namespace rdmaxx::inline v0::detail
+}  // namespace RDMAXX_NAMESPACE::detail

@@ -38,7 +38,7 @@
 #include <rdmaxx/verbs/access.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// The kinds of queue pairs that an operation can be posted to.
 struct service_types {
@@ -180,4 +180,4 @@ struct operation<faa_wr> {
   }
 };
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -20,7 +20,7 @@
 #include <rdmaxx/verbs/context.hpp>
 #include <rdmaxx/verbs/gid.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct device_query {
   std::string name{};                  ///< the device's name
@@ -60,4 +60,4 @@ class device_choice {
 [[nodiscard]] result<gid_entry> pick_gid(const context& ctx, std::uint8_t port,
                                          const std::optional<gid>& peer = {});
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

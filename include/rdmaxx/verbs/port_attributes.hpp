@@ -12,7 +12,7 @@
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/core/result.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class port_state : std::uint8_t {
   nop = IBV_PORT_NOP,
@@ -74,4 +74,4 @@ struct port_attributes {
 };
 [[nodiscard]] std::string describe(const port_attributes& port);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -18,7 +18,7 @@
 #include <rdmaxx/verbs/context.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class queue_pair;
 class shared_receive_queue;
@@ -78,4 +78,4 @@ class protection_domain : public shared_handle<ibv_pd> {
 };
 [[nodiscard]] std::string describe(const protection_domain& pd);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

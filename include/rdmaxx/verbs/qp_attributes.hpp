@@ -18,7 +18,7 @@
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/port_attributes.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class qp_type : std::uint8_t {
   rc = IBV_QPT_RC,  ///< reliable, connected
@@ -145,4 +145,4 @@ struct qp_transition {
 [[nodiscard]] std::string explain_transition(qp_type type, qp_state from, qp_state to,
                                              qp_attribute_mask given);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -18,7 +18,7 @@
 #include <rdmaxx/verbs/gid.hpp>
 #include <rdmaxx/verbs/port_attributes.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct qp_endpoint {
   qpn number{};
@@ -44,4 +44,4 @@ struct qp_endpoint {
 /// "qp 0x11 psn 0xabc at ::ffff:10.0.0.1 (ethernet, mtu 4096)"
 [[nodiscard]] std::string describe(const qp_endpoint& endpoint);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

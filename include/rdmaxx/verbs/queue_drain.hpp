@@ -40,7 +40,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/completion_source.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class queue_pair;
 
@@ -90,4 +90,4 @@ class queue_drain {
 };
 [[nodiscard]] std::string describe(const queue_drain& draining);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -27,6 +27,8 @@
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/verbs/completion_queue.hpp>
+#include <rdmaxx/verbs/native_request.hpp>
+#include <rdmaxx/verbs/observer.hpp>
 #include <rdmaxx/verbs/protection_domain.hpp>
 #include <rdmaxx/verbs/qp_attributes.hpp>
 #include <rdmaxx/verbs/qp_endpoint.hpp>
@@ -34,7 +36,7 @@
 #include <rdmaxx/verbs/work_list.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct queue_pair_config {
   qp_type type = qp_type::rc;
@@ -145,10 +147,12 @@ class queue_pair : public unique_handle<ibv_qp> {
     ibv_sge place;
     native_request.next = nullptr;
     detail::fill(native_request, place, request, max_inline_);
+    detail::observer::posting(live(), &native_request);
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(live(), &native_request, &refused);
     if (rc == 0) [[likely]]
       return {};
+    detail::observer::refused(live(), &native_request);
     return post_failed(rc, native_request);
   }
 
@@ -157,10 +161,12 @@ class queue_pair : public unique_handle<ibv_qp> {
     ibv_sge place;
     native_request.next = nullptr;
     detail::fill(native_request, place, request);
+    detail::observer::posting(live(), &native_request);
     ibv_recv_wr* refused = nullptr;
     const int rc = ibv_post_recv(live(), &native_request, &refused);
     if (rc == 0) [[likely]]
       return {};
+    detail::observer::refused(live(), &native_request);
     return post_failed(rc, native_request);
   }
 
@@ -169,8 +175,12 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] result<void> post(const send_list& list) const {
     if (list.empty()) [[unlikely]]
       return {};
+    ibv_send_wr* const chain = list.chain();
+    detail::observer::posting(live(), chain);
     ibv_send_wr* refused = nullptr;
-    const int rc = ibv_post_send(live(), list.chain(), &refused);
+    const int rc = ibv_post_send(live(), chain, &refused);
+    if (rc != 0 || refused != nullptr) [[unlikely]]
+      detail::observer::refused(live(), refused != nullptr ? refused : chain);
     list.unchain();
     // siw names the request that it refused, and then returns the success of those before it.
     if (rc == 0 && refused == nullptr) [[likely]]
@@ -181,8 +191,12 @@ class queue_pair : public unique_handle<ibv_qp> {
   [[nodiscard]] result<void> post(const recv_list& list) const {
     if (list.empty()) [[unlikely]]
       return {};
+    ibv_recv_wr* const chain = list.chain();
+    detail::observer::posting(live(), chain);
     ibv_recv_wr* refused = nullptr;
-    const int rc = ibv_post_recv(live(), list.chain(), &refused);
+    const int rc = ibv_post_recv(live(), chain, &refused);
+    if (rc != 0) [[unlikely]]
+      detail::observer::refused(live(), refused != nullptr ? refused : chain);
     list.unchain();
     if (rc == 0) [[likely]]
       return {};
@@ -222,4 +236,4 @@ class queue_pair : public unique_handle<ibv_qp> {
 /// "queue_pair 0x11 rc rts → 0x12 at ::ffff:10.0.0.2 on rxe0"
 [[nodiscard]] std::string describe(const queue_pair& qp);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include <rdmaxx/core/identifiers.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct remote_address {
   std::uint64_t address = 0;
@@ -22,4 +22,4 @@ struct remote_address {
 };
 [[nodiscard]] std::string describe(const remote_address& place);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -17,7 +17,7 @@
 
 #include <rdmaxx/core/identifiers.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 class memory_region;
 
@@ -78,4 +78,4 @@ template <class Element>
 
 }  // namespace detail
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -24,7 +24,7 @@
 #include <rdmaxx/verbs/work_list.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 struct shared_receive_queue_config {
   std::uint32_t capacity = 64;  ///< receives that can wait
@@ -60,4 +60,4 @@ class shared_receive_queue : public shared_handle<ibv_srq> {
 };
 [[nodiscard]] std::string describe(const shared_receive_queue& srq);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -15,7 +15,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace rdmaxx::inline v0 {
+#include <rdmaxx/core/variant.hpp>
+
+namespace RDMAXX_NAMESPACE {
 
 class spin_policy {
  public:
@@ -56,4 +58,4 @@ class spin_policy {
   bool backs_off_ = false;
 };
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

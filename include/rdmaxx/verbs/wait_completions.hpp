@@ -32,7 +32,7 @@
 #include <rdmaxx/verbs/completion_source.hpp>
 #include <rdmaxx/verbs/spin_policy.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// The completions that were found fill a part of `into`; none when the time is over.
 [[nodiscard]] result<std::span<work_completion>> wait_completions(
@@ -125,4 +125,4 @@ template <completion_source Source, std::invocable<const typename Source::comple
   return shown;
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -25,7 +25,7 @@
 #include <rdmaxx/core/flags.hpp>
 #include <rdmaxx/core/identifiers.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class wc_status : std::uint8_t {
   success = IBV_WC_SUCCESS,
@@ -155,7 +155,7 @@ static_assert(std::is_standard_layout_v<work_completion> && std::is_trivial_v<wo
 /// The error that a failed completion with this status stands for.
 [[nodiscard]] error completion_error(wc_status status, const completion_origin& origin);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE
 
 template <>
 struct std::is_error_code_enum<rdmaxx::wc_status> : std::true_type {};

@@ -27,7 +27,7 @@
 #include <rdmaxx/verbs/native_request.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// Room for one request. Only a list can write or read it.
 template <class Native>
@@ -142,4 +142,4 @@ template <class Native>
   return std::to_string(list.size()) + " of " + std::to_string(list.capacity()) + " requests";
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

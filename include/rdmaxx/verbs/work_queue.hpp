@@ -20,7 +20,7 @@
 #include <rdmaxx/verbs/shared_receive_queue.hpp>
 #include <rdmaxx/verbs/work_request.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 /// Such requests can be posted to such a queue.
 template <class Queue, class Request>
@@ -46,4 +46,4 @@ static_assert(work_queue<queue_pair> && posts_to<queue_pair, cas_wr> &&
               posts_to<queue_pair, faa_wr> && posts_to<queue_pair, ud_send_wr>);
 static_assert(receive_queue<shared_receive_queue> && !work_queue<shared_receive_queue>);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

@@ -26,7 +26,7 @@
 #include <rdmaxx/verbs/element_list.hpp>
 #include <rdmaxx/verbs/remote_address.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 enum class send_flag : std::uint32_t {
   fence = IBV_SEND_FENCE,          ///< starts after all earlier reads and atomics have finished
@@ -111,4 +111,4 @@ struct recv_wr {
 [[nodiscard]] std::string describe(const faa_wr& request);
 [[nodiscard]] std::string describe(const recv_wr& request);
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE

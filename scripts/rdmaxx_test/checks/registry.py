@@ -24,6 +24,7 @@ from rdmaxx_test.checks import (
     softverbs_abi,
     stream_wire,
     tidy,
+    variants,
 )
 
 ALL = (
@@ -35,6 +36,7 @@ ALL = (
     Check("ctest", ctest.run),
     Check("headers", headers.run),
     Check("compile_fail", compile_fail.run),
+    Check("variants", variants.run),
     Check("consumer", consumer.run),
     Check("snippets", snippets.run),
     Check("softverbs abi", softverbs_abi.run),

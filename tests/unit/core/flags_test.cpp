@@ -10,7 +10,7 @@
 
 #include <rdmaxx/core/format.hpp>
 
-namespace rdmaxx::inline v0 {
+namespace RDMAXX_NAMESPACE {
 
 // As small as an enum can be, so that integer promotion has a chance to spoil something.
 enum class topping : std::uint8_t { cheese = 1, basil = 2, olives = 0x80 };
@@ -28,7 +28,7 @@ static std::string_view describe(topping one) noexcept {
   return "unknown";
 }
 
-}  // namespace rdmaxx::inline v0
+}  // namespace RDMAXX_NAMESPACE
 
 using namespace rdmaxx;
 

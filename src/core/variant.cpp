@@ -1,0 +1,3 @@
+#include "core/variant_mark.hpp"
+
+const char rdmaxx_one_variant_per_program = 0;
