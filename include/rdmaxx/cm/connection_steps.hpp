@@ -76,8 +76,8 @@ class connection_steps {
   [[nodiscard]] bool is_over() const noexcept { return failure_ || next_ == last_; }
   /// Only after connection_action::fail.
   [[nodiscard]] const error& failure() const noexcept {
-    return *failure_;
-  }  // NOLINT(*-optional-access)
+    return *failure_;  // NOLINT(*-optional-access)
+  }
 
  private:
   connection_steps(std::uint8_t first, std::uint8_t last) noexcept : next_(first), last_(last) {}
