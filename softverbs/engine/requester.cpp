@@ -124,7 +124,8 @@ void requester::reset(std::uint32_t first_psn) {
   window_ = {};
   since_ack_request_ = 0;
   round_trip_ = {};
-  timed_psn_ = 0;
+  timer_ = {};
+  smoothed_at_ = {};
   not_timed_ = 0;
   probed_from_.reset();
   retries_left_ = qp_.attributes.retry_cnt;
@@ -425,13 +426,13 @@ void requester::send_atomic(sender& out, const send_work& work) {
 
 void requester::time_packet(std::uint64_t psn) {
   // Karn's rule: nothing that was sent before.
-  if (timed_psn_ != 0 || psn < highest_) return;
+  if (psn < highest_ || !timer_.has_room(psn, window_.bytes() / packet_timer::most / qp_.mtu()))
+    return;
   if (round_trip_.is_known() && round_trip_.smoothed() < short_round_trip &&
       ++not_timed_ < packets_per_sample)
     return;
   not_timed_ = 0;
-  timed_psn_ = psn;
-  timed_at_ = clock::now();
+  timer_.sent(psn, clock::now());
 }
 
 // When the end of a burst is lost, no later packet makes the peer complain, and the timeout of the
@@ -453,9 +454,15 @@ void requester::stop_timers() { retransmit_at_ = probe_at_ = never; }
 void requester::progress_made(std::uint64_t before) {
   if (qp_.attributes.qp_state == IBV_QPS_ERR) return;  // a completion queue has overflowed
   const auto mtu = qp_.mtu();
-  if (timed_psn_ != 0 && unacknowledged_ > timed_psn_) {
-    round_trip_.sample(clock::now() - timed_at_);
-    timed_psn_ = 0;
+  if (const auto sent = timer_.answered_before(unacknowledged_)) {
+    const auto now = clock::now();
+    // Averages are made of one sample for each round trip (RFC 7323, appendix G).
+    if (*sent >= smoothed_at_) {
+      round_trip_.sample(now - *sent);
+      smoothed_at_ = now;
+    } else {
+      round_trip_.answered(now - *sent);
+    }
   } else {
     round_trip_.answered();
   }
@@ -528,7 +535,7 @@ void requester::go_back_to(std::uint64_t psn) {
   }
   std::erase_if(reads_, [psn](const outstanding_read& each) { return each.last >= psn; });
   since_ack_request_ = 0;
-  if (timed_psn_ >= psn) timed_psn_ = 0;
+  timer_.forget_from(psn);
   probed_from_.reset();
 }
 

@@ -15,6 +15,7 @@
 
 #include <engine/clock.hpp>
 #include <engine/memory_table.hpp>
+#include <engine/packet_timer.hpp>
 #include <engine/room_wait.hpp>
 #include <engine/round_trip.hpp>
 #include <engine/send_window.hpp>
@@ -89,7 +90,7 @@ class requester {
   /// Everything before `unacknowledged_` has arrived, which was not known of what is behind
   /// `before`.
   void progress_made(std::uint64_t before);
-  /// Measures a round trip from here, unless one is being measured.
+  /// Measures a round trip from here, unless enough of them are being measured.
   void time_packet(std::uint64_t psn);
   void count_packet(std::uint64_t psn) {
     ++sent_;
@@ -127,9 +128,9 @@ class requester {
   std::uint64_t sent_again_ = 0;
 
   round_trip round_trip_;
-  std::uint64_t timed_psn_ = 0;  ///< whose answer is awaited as a sample; 0: none
-  time_point timed_at_{};
-  unsigned not_timed_ = 0;  ///< packets since the last sample
+  packet_timer timer_;
+  time_point smoothed_at_{};  ///< when the latest sample was taken
+  unsigned not_timed_ = 0;    ///< packets since the last sample
 
   /// Where sending goes on if a probe finds that nothing was lost.
   struct place {

@@ -54,6 +54,13 @@ class round_trip {
     first_answer_is_due_ = false;
   }
 
+  /// One more answer in a round trip that has its sample: it only tells about a queue.
+  void answered(duration measured) noexcept {
+    latest_ = measured;
+    shortest_ = std::min(shortest_, measured);
+    answered();
+  }
+
   [[nodiscard]] duration timeout() const noexcept {
     const auto once = timeout_without_backoff();
     auto wait = once;

@@ -98,6 +98,19 @@ TEST(round_trip, a_long_path_need_not_be_twice_as_long_to_have_a_queue) {
   EXPECT_TRUE(path.queue_builds_up());
 }
 
+TEST(round_trip, further_answers_tell_of_a_queue_but_do_not_change_the_timeout) {
+  round_trip path;
+  path.sample(100ms);
+  const auto timeout = path.timeout();
+  path.answered(200ms);
+  EXPECT_TRUE(path.queue_builds_up());
+  EXPECT_EQ(path.timeout(), timeout);
+  path.answered(90ms);
+  EXPECT_FALSE(path.queue_builds_up());
+  path.sample(105ms);
+  EXPECT_TRUE(path.queue_builds_up()) << "90 ms were the shortest";
+}
+
 TEST(round_trip, learns_the_shortest_time_anew) {
   round_trip path;
   path.sample(1ms);
