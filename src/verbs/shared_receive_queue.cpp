@@ -69,7 +69,10 @@ result<shared_receive_queue> shared_receive_queue::adopt(ibv_srq* native,
   if (native->pd != pd.native())
     return misuse_error("shared_receive_queue::adopt", "the queue belongs to another domain");
   ibv_srq_attr now{};
-  RDMAXX_TRY(check(ibv_query_srq(native, &now), "ibv_query_srq"));
+  if (auto told = check(ibv_query_srq(native, &now), "ibv_query_srq"); !told) {
+    if (told.error() != std::errc::operation_not_supported) return told.error();
+    now.max_wr = 0;  // siw
+  }
   auto* const block = new detail::srq_block(pd);
   detail::reference held(block);
   block->native = native;

@@ -42,7 +42,7 @@ class shared_receive_queue : public shared_handle<ibv_srq> {
                                                           adoption how = {});
 
   [[nodiscard]] const protection_domain& pd() const noexcept;
-  /// What the device granted; at least what was asked for.
+  /// What the device granted, at least what was asked for. 0: it does not tell of an adopted one.
   [[nodiscard]] std::uint32_t capacity() const noexcept;
 
   [[nodiscard]] result<void> post(const recv_wr& request) const;
