@@ -34,15 +34,16 @@ struct settings {
   icrc_use icrc = icrc_use::where_it_may_leave;  ///< ICRC=auto|always
   bool shared_memory = true;                     ///< SHM=0: processes of one host use sockets, too
   bool segmentation_offload = true;              ///< GSO=0: one system call for each packet
-  unsigned socket_buffer_bytes = 4U << 20;       ///< SOCKET_BUFFER: what is asked of the kernel
-  unsigned max_qp = 65536;                       ///< MAX_QP: for each device
-  unsigned max_qp_wr = 16384;                    ///< MAX_QP_WR
-  unsigned max_sge = 32;                         ///< MAX_SGE
-  unsigned max_inline = 512;                     ///< MAX_INLINE: bytes
-  unsigned max_cq = 65536;                       ///< MAX_CQ
-  unsigned max_cqe = 4U << 20;                   ///< MAX_CQE: entries of one completion queue
-  unsigned max_mr = 1U << 20;                    ///< MAX_MR
-  std::string capture;                           ///< CAPTURE=file: writes a pcap of all traffic
+  unsigned socket_buffer_bytes = 16U
+                                 << 20;  ///< SOCKET_BUFFER: asked of the kernel, the largest window
+  unsigned max_qp = 65536;               ///< MAX_QP: for each device
+  unsigned max_qp_wr = 16384;            ///< MAX_QP_WR
+  unsigned max_sge = 32;                 ///< MAX_SGE
+  unsigned max_inline = 512;             ///< MAX_INLINE: bytes
+  unsigned max_cq = 65536;               ///< MAX_CQ
+  unsigned max_cqe = 4U << 20;           ///< MAX_CQE: entries of one completion queue
+  unsigned max_mr = 1U << 20;            ///< MAX_MR
+  std::string capture;                   ///< CAPTURE=file: writes a pcap of all traffic
   /// TRUSTED_USERS=1000,1001: numbers of users whose processes are treated as the own user's are.
   std::vector<unsigned> trusted_users;
   std::string faults;  ///< FAULTS=loss=0.01,seed=7,…: see engine/faults.hpp
