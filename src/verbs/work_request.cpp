@@ -16,7 +16,7 @@ std::string describe_request(const Request& request) {
   auto text = fmt::format("{} {} of {} bytes", described::name, request.id.value(),
                           described::elements(request).bytes());
   if constexpr (has_immediate<Request>) {
-    if (const auto imm = described::immediate(request)) text += fmt::format(" imm {:#x}", *imm);
+    if (request.imm) text += fmt::format(" imm {:#x}", *request.imm);
   }
   if constexpr (remote_operation<Request>) {
     const bool brings = std::same_as<decltype(described::elements(request)), const scatter_list&>;

@@ -49,9 +49,9 @@ inline void fill(ibv_send_wr& out, ibv_sge& place, const Request& request,
   out.opcode = described::opcode;
   out.send_flags = native_flags(request.flags, elements, max_inline);
   if constexpr (has_immediate<Request>) {
-    if (const auto value = described::immediate(request)) {
+    if (request.imm) {
       out.opcode = described::opcode_with_imm;
-      out.imm_data = htonl(*value);
+      out.imm_data = htonl(*request.imm);
     }
   }
   if constexpr (invalidating_operation<Request>) {

@@ -20,12 +20,12 @@
 // `name`, `opcode`, `services`, `remote_access` and `elements()`: a gather_list of what is sent, or
 // a scatter_list of where the answer goes. What else an operation has, its description adds:
 //
-//   opcode_with_imm, immediate()   an optional immediate value, which changes the opcode
-//   invalidated()                  a key that the message takes away from the peer
-//   remote()                       memory of the peer
-//   operands()                     of an atomic, beside remote()
-//   destination()                  of a datagram
-//   element_bytes                  the one size that its elements may have together
+//   opcode_with_imm   of a request whose optional member `imm` is set
+//   invalidated()     a key that the message takes away from the peer
+//   remote()          memory of the peer
+//   operands()        of an atomic, beside remote()
+//   destination()     of a datagram
+//   element_bytes     the one size that its elements may have together
 
 #include <concepts>
 #include <cstdint>
@@ -78,7 +78,7 @@ concept send_operation = requires(const Request& request) {
 template <class Request>
 concept has_immediate = requires(const Request& request) {
   { operation<Request>::opcode_with_imm } -> std::convertible_to<ibv_wr_opcode>;
-  { operation<Request>::immediate(request) } -> std::convertible_to<std::optional<std::uint32_t>>;
+  { request.imm } -> std::convertible_to<std::optional<std::uint32_t>>;
 };
 template <class Request>
 concept invalidating_operation = requires(const Request& request) {
@@ -107,9 +107,6 @@ struct operation<send_wr> {
   static constexpr service_types services = {.rc = true, .uc = true};
   static constexpr access_flags remote_access{};
   static const gather_list& elements(const send_wr& request) noexcept { return request.from; }
-  static std::optional<std::uint32_t> immediate(const send_wr& request) noexcept {
-    return request.imm;
-  }
 };
 
 template <>
@@ -120,9 +117,6 @@ struct operation<ud_send_wr> {
   static constexpr service_types services = {.ud = true};
   static constexpr access_flags remote_access{};
   static const gather_list& elements(const ud_send_wr& request) noexcept { return request.from; }
-  static std::optional<std::uint32_t> immediate(const ud_send_wr& request) noexcept {
-    return request.imm;
-  }
   static datagram_destination destination(const ud_send_wr& request) noexcept {
     return {.way = request.to, .queue_pair = request.remote_queue_pair, .key = request.remote_key};
   }
@@ -137,9 +131,6 @@ struct operation<write_wr> {
   static constexpr access_flags remote_access = access::remote_write;
   static const gather_list& elements(const write_wr& request) noexcept { return request.from; }
   static const remote_address& remote(const write_wr& request) noexcept { return request.to; }
-  static std::optional<std::uint32_t> immediate(const write_wr& request) noexcept {
-    return request.imm;
-  }
 };
 
 template <>
