@@ -17,6 +17,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,9 +51,12 @@ class half_open_peers {
     Extra extra;
   };
 
+  /// `requests` is readable when somebody asks; `doing` begins what errors tell of a peer:
+  /// "accepting", before its address.
   [[nodiscard]] static result<std::unique_ptr<half_open_peers>> create(int requests,
-                                                                       std::size_t most) {
-    std::unique_ptr<half_open_peers> made(new half_open_peers(requests, most));
+                                                                       std::size_t most,
+                                                                       std::string_view doing) {
+    std::unique_ptr<half_open_peers> made(new half_open_peers(requests, most, doing));
     made->timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (made->timer_ < 0) return errno_error("timerfd_create", errno);
     RDMAXX_TRY(made->descriptor_, joint_descriptor::create({requests, made->timer_}));
@@ -111,12 +116,13 @@ class half_open_peers {
 
   [[nodiscard]] int fd() const noexcept { return descriptor_->fd(); }
 
-  [[nodiscard]] static error told_of(const error& failure, const socket_address& address) {
-    return failure.within("accepting " + describe(address));
+  [[nodiscard]] error told_of(const error& failure, const socket_address& address) const {
+    return failure.within(std::string(doing_) + " " + describe(address));
   }
 
  private:
-  half_open_peers(int requests, std::size_t most) : requests_(requests), most_(most) {}
+  half_open_peers(int requests, std::size_t most, std::string_view doing)
+      : requests_(requests), most_(most), doing_(doing) {}
 
   [[nodiscard]] peer taken(std::size_t position) {
     const auto found = peers_.begin() + static_cast<std::ptrdiff_t>(position);
@@ -150,6 +156,7 @@ class half_open_peers {
 
   const int requests_;  ///< the descriptor of the listener's channel
   const std::size_t most_;
+  const std::string_view doing_;
 
   std::mutex mutex_;
   std::unique_ptr<joint_descriptor> descriptor_;

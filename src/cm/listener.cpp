@@ -50,14 +50,14 @@ class listener::acceptance {
   [[nodiscard]] peers& half_open() const noexcept { return *half_open_; }
 
   /// The next request that waits, answered.
-  [[nodiscard]] static result<std::optional<peers::peer>> answered(const listener& waiting,
-                                                                   const accept_options& options) {
+  [[nodiscard]] result<std::optional<peers::peer>> answered(const listener& waiting,
+                                                            const accept_options& options) const {
     RDMAXX_TRY(auto request, waiting.try_get_request());
     if (!request) return std::nullopt;
     const auto address = request->peer_address();
     auto attempt = attempt_of(std::move(*request).release(), options);
     if (const auto begun = attempt.start(wishes_of(options)); !begun)
-      return peers::told_of(begun.error(), address);
+      return half_open_->told_of(begun.error(), address);
     return std::optional(peers::peer{std::move(attempt), {}});
   }
 
@@ -78,7 +78,8 @@ listener::~listener() = default;
 
 result<listener> listener::from(cm_id listening) {
   if (!listening) return misuse_error("listener::from", "the identifier is empty");
-  RDMAXX_TRY(auto peers, acceptance::peers::create(listening.channel().fd(), most_half_open));
+  RDMAXX_TRY(auto peers,
+             acceptance::peers::create(listening.channel().fd(), most_half_open, "accepting"));
   return listener(std::move(listening), std::make_unique<acceptance>(std::move(peers)));
 }
 
@@ -143,7 +144,7 @@ result<std::optional<connection>> listener::accept(const accept_options& options
 result<std::optional<connection>> listener::try_accept(const accept_options& options) const {
   detail::expect(peers_ != nullptr, detail::empty_handle, detail::use_the_other);
   RDMAXX_TRY(auto next,
-             peers_->half_open().try_next([&] { return acceptance::answered(*this, options); }));
+             peers_->half_open().try_next([&] { return peers_->answered(*this, options); }));
   if (!next) return std::nullopt;
   return std::optional(std::move(next->connection));
 }

@@ -19,6 +19,7 @@
 #include "child_process.hpp"
 #include "cm_conversation.hpp"
 #include "completion_waiter.hpp"
+#include "dawdler.hpp"
 
 namespace rdmaxx::device_tests {
 
@@ -27,30 +28,11 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-/// A peer that asks, is accepted, and never says that it is up. (With a queue pair that the
-/// connection manager does not know, it would have to.)
-class dawdler {
- public:
-  explicit dawdler(const socket_address& server)
-      : id_(cm::resolve(server, {.timeout = patience}).value()),
-        pd_(id_.context().value().alloc_pd().value()),
-        cq_(id_.context().value().create_cq({.capacity = 8}).value()),
-        qp_(pd_.create_qp({.send_cq = cq_, .recv_cq = cq_}).value()) {
-    const auto hello = stream_protocol::greeting{.window = stream_options().window}.to_bytes();
-    id_.connect({.private_data = hello, .queue_pair = qp_.number()}).value();
-  }
-
-  /// It has heard that it was accepted.
-  void expect_accepted() const {
-    static_cast<void>(expect_event(id_.channel(), cm_event_type::connect_response));
-  }
-
- private:
-  cm_id id_;
-  protection_domain pd_;
-  completion_queue cq_;
-  queue_pair qp_;
-};
+/// One that greets as a stream does.
+dawdler dawdling_at(const listener& waiting) {
+  const auto hello = stream_protocol::greeting{.window = stream_options().window}.to_bytes();
+  return dawdler(waiting.local_addr(), hello);
+}
 
 std::future<result<stream>> asking(const listener& waiting) {
   return std::async(std::launch::async, [at = waiting.local_addr()] {
@@ -76,7 +58,7 @@ void expect_peers_failure(const result<stream>& accepted) {
 TEST(stream_listener, serves_others_while_a_peer_dawdles) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = listener::bind(own_address(), {.connect_timeout = patience}).value();
-  const dawdler slow(waiting.local_addr());
+  const auto slow = dawdling_at(waiting);
   wait_until("the request", [&] { return wait_readable(waiting.fd(), 1s).value(); });
   for (int i = 0; i < 3; ++i) expect_served(waiting);
   slow.expect_accepted();
@@ -89,7 +71,7 @@ TEST(stream_listener, serves_others_while_a_peer_dawdles) {
 TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = listener::bind(own_address(), {.connect_timeout = 300ms}).value();
-  const dawdler slow(waiting.local_addr());
+  const auto slow = dawdling_at(waiting);
   expect_peers_failure(waiting.accept(patience));
   const auto nobody = waiting.accept(50ms);
   ASSERT_FALSE(nobody.has_value());
@@ -100,7 +82,7 @@ TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
 TEST(stream_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = listener::bind(own_address(), {.connect_timeout = 300ms}).value();
-  const dawdler slow(waiting.local_addr());
+  const auto slow = dawdling_at(waiting);
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
   while (wait_readable(waiting.fd(), 0ms).value())
     ASSERT_FALSE(waiting.try_accept().value().has_value());
@@ -117,7 +99,7 @@ TEST(stream_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_th
   const auto waiting = listener::bind(own_address(), small).value();
   std::vector<dawdler> slow;
   slow.reserve(listener::most_half_open);
-  while (slow.size() < listener::most_half_open) slow.emplace_back(waiting.local_addr());
+  while (slow.size() < listener::most_half_open) slow.push_back(dawdling_at(waiting));
   auto answered = std::async(std::launch::async, [&] {
     for (const auto& each : slow) each.expect_accepted();
   });
