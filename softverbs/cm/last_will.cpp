@@ -36,14 +36,13 @@ std::vector<std::uint16_t> neighbours_on(const net::address& own) {
 
 std::uint16_t port_of(std::uint32_t number) { return static_cast<std::uint16_t>(number >> 16U); }
 
-/// A connection to a process of a trusted user; negative if there is none.
-int connect_to_trusted(const net::address& own, std::uint16_t port) {
-  const int fd = connect_to_life(own, port);
-  if (fd < 0) return -1;
-  const auto who = net::credentials_of_peer(fd);
-  if (who && net::are_trusted(*who)) return fd;
-  ::close(fd);
-  return -1;
+/// A connection to a process of a trusted user, if there is one.
+descriptor connect_to_trusted(const net::address& own, std::uint16_t port) {
+  auto fd = connect_to_life(own, port);
+  if (!fd) return {};
+  const auto who = net::credentials_of_peer(fd.get());
+  if (!who || !net::are_trusted(*who)) return {};
+  return fd;
 }
 
 }  // namespace
@@ -63,16 +62,16 @@ std::optional<will_letter> decode_will(std::span<const std::byte> bytes) {
 }
 
 int testament::find_keeper() {
-  if (keeper_ >= 0 || wills_.empty()) return -1;
+  if (keeper_ || wills_.empty()) return -1;
   const auto& [first, will] = *wills_.begin();
   const auto& own = will.own;
   for (const auto port : neighbours_on(own)) {
     if (port == port_of(first) || former_.contains(port)) continue;  // this process
     keeper_ = connect_to_trusted(own, port);
-    if (keeper_ < 0) continue;
+    if (!keeper_) continue;
     keeper_port_ = port;
     for (const auto& [number, each] : wills_) tell(number, &each);
-    return keeper_;
+    return keeper_.get();
   }
   return -1;
 }
@@ -82,23 +81,22 @@ void testament::tell(std::uint32_t number, const last_will* will) const {
   if (will != nullptr) words.will = *will;
   // A keeper that has stopped reads nothing: what it is not told of it does not do, and what was
   // taken back its peers recognise as old.
-  static_cast<void>(::send(keeper_, &words, sizeof words, MSG_DONTWAIT | MSG_NOSIGNAL));
+  static_cast<void>(::send(keeper_.get(), &words, sizeof words, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 int testament::add(std::uint32_t number, const last_will& will) {
   wills_[number] = will;
-  if (keeper_ < 0) return find_keeper();
+  if (!keeper_) return find_keeper();
   tell(number, &will);
   return -1;
 }
 
 void testament::remove(std::uint32_t number) {
-  if (wills_.erase(number) > 0 && keeper_ >= 0) tell(number, nullptr);
+  if (wills_.erase(number) > 0 && keeper_) tell(number, nullptr);
 }
 
 int testament::keeper_has_gone() {
-  ::close(keeper_);
-  keeper_ = -1;
+  keeper_.reset();
   former_.insert(keeper_port_);
   return find_keeper();
 }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <base/descriptor.hpp>
 #include <net/address.hpp>
 #include <sys/types.h>
 #include <wire/cm_message.hpp>
@@ -45,7 +46,7 @@ class testament {
   [[nodiscard]] int add(std::uint32_t number, const last_will& will);
   void remove(std::uint32_t number);
 
-  [[nodiscard]] bool is_kept_by(int fd) const noexcept { return fd >= 0 && fd == keeper_; }
+  [[nodiscard]] bool is_kept_by(int fd) const noexcept { return fd >= 0 && fd == keeper_.get(); }
   /// Another one is found, if there is any: as with add().
   [[nodiscard]] int keeper_has_gone();
 
@@ -54,7 +55,7 @@ class testament {
   /// Null: it is taken back.
   void tell(std::uint32_t number, const last_will* will) const;
 
-  int keeper_ = -1;
+  descriptor keeper_;
   std::uint16_t keeper_port_ = 0;
   std::set<std::uint16_t> former_;  ///< ports of those that have gone or had no room
   std::map<std::uint32_t, last_will> wills_;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include <base/descriptor.hpp>
 #include <engine/device_context.hpp>
 #include <engine/per_process.hpp>
 #include <netinet/in.h>
@@ -86,18 +87,13 @@ ibv_mtu local_device::mtu() const {
 std::optional<net::address> source_towards(const net::address& destination, unsigned scope) {
   sockaddr_storage name{};
   socklen_t bytes = destination.to_sockaddr(1, scope, name);
-  const int fd = ::socket(name.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return std::nullopt;
-  std::optional<net::address> source;
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name), bytes) == 0) {
-    bytes = sizeof name;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &bytes) == 0)
-      source = net::address::from_sockaddr(reinterpret_cast<const sockaddr*>(&name));
-  }
-  const int failure = errno;
-  ::close(fd);
-  errno = failure;
-  return source;
+  const descriptor fd(::socket(name.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return std::nullopt;
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
+    return std::nullopt;
+  bytes = sizeof name;
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &bytes) != 0) return std::nullopt;
+  return net::address::from_sockaddr(reinterpret_cast<const sockaddr*>(&name));
 }
 
 }  // namespace softverbs::cm

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <cm/sign_of_life.hpp>
 #include <engine/station.hpp>
@@ -57,7 +58,7 @@ void neighbourhood::watch_descriptor(int fd) const {
 void neighbourhood::show_life(const net::address& own, std::uint16_t port) {
   const place where(own, port);
   if (shown_.contains(where)) return;
-  const int fd = listen_for_life(own, port);
+  const int fd = listen_for_life(own, port).release();
   if (fd < 0) {
     log(log_level::warning,
         "peers on this host may not notice the end of this process: its name for {} port {} is not "
@@ -71,16 +72,12 @@ void neighbourhood::show_life(const net::address& own, std::uint16_t port) {
 
 void neighbourhood::greet(int listener) {
   for (int i = 0; i < visitors_per_turn; ++i) {
-    const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
+    descriptor newcomer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!newcomer) {
       if (errno == EMFILE || errno == ENFILE) make_room(listener);
       return;
     }
-    if (!is_welcome(fd)) {
-      ::close(fd);
-      continue;
-    }
-    watch_descriptor(fd);
+    if (is_welcome(newcomer.get())) watch_descriptor(newcomer.release());
   }
 }
 
@@ -115,22 +112,15 @@ void neighbourhood::bequeath(std::uint32_t number, const last_will& will) {
 // --- others ----------------------------------------------------------------------------------
 
 bool neighbourhood::find(const place& where, neighbour& out) {
-  const int fd = connect_to_life(where.first, where.second);
+  auto fd = connect_to_life(where.first, where.second);
   // It listened before it said anything: who does not listen any more is gone.
-  if (fd < 0) return errno != ECONNREFUSED;
-  const auto who = net::credentials_of_peer(fd);
+  if (!fd) return errno != ECONNREFUSED;
+  const auto who = net::credentials_of_peer(fd.get());
   const auto process = who ? who->process : 0;
   const bool is_other = out.process != 0 && process != 0 && process != out.process;
-  if (is_other) {
-    ::close(fd);
-    return false;  // a successor of its name
-  }
+  if (is_other) return false;  // a successor of its name
   out.process = process;
-  if (who && net::are_trusted(*who) && out.fd < 0) {
-    out.fd = fd;
-  } else {
-    ::close(fd);
-  }
+  if (who && net::are_trusted(*who) && out.fd < 0) out.fd = fd.release();
   return true;
 }
 

@@ -36,9 +36,7 @@ engine::abstract_name name_of(std::string_view kind, rdma_port_space space, std:
 }
 
 bool exists(const engine::abstract_name& name) {
-  const int fd = engine::mailbox::connect_to(name);
-  if (fd >= 0) ::close(fd);
-  return fd >= 0;
+  return static_cast<bool>(engine::mailbox::connect_to(name));
 }
 
 /// Held by another under a name that means a part or more of what is wanted.

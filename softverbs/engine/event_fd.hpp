@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include <base/descriptor.hpp>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,21 +24,16 @@ template <class Event>
 class event_fd {
  public:
   event_fd() : fd_(::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {}
-  event_fd(const event_fd&) = delete;
-  event_fd& operator=(const event_fd&) = delete;
-  ~event_fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
 
   /// -1 with errno if the process had no descriptor left.
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
   void push(Event event) {
     const std::lock_guard lock(mutex_);
     events_.push_back(std::move(event));
     const std::uint64_t one = 1;
     // An edge for each event: users of EPOLLET need it. The counter cannot overflow.
-    [[maybe_unused]] const auto written = ::write(fd_, &one, sizeof one);
+    [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
   }
 
   /// Waits, unless the user has made the descriptor non-blocking. Nothing with errno EAGAIN, EINTR
@@ -45,7 +41,7 @@ class event_fd {
   [[nodiscard]] std::optional<Event> take() {
     for (;;) {
       std::uint64_t one = 0;
-      if (::read(fd_, &one, sizeof one) != sizeof one) return std::nullopt;
+      if (::read(fd_.get(), &one, sizeof one) != sizeof one) return std::nullopt;
       const std::lock_guard lock(mutex_);
       // Empty if the events of a destroyed object were removed after their count was read.
       if (events_.empty()) continue;
@@ -64,7 +60,7 @@ class event_fd {
       std::uint64_t one = 0;
       iovec into{.iov_base = &one, .iov_len = sizeof one};
       // Never waits, whatever the user's flags are; a taker that was faster finds the queue empty.
-      [[maybe_unused]] const auto got = ::preadv2(fd_, &into, 1, -1, RWF_NOWAIT);
+      [[maybe_unused]] const auto got = ::preadv2(fd_.get(), &into, 1, -1, RWF_NOWAIT);
     }
     return removed;
   }
@@ -72,7 +68,7 @@ class event_fd {
  private:
   std::deque<Event> events_;  // before the descriptor: making it may find no memory
   std::mutex mutex_;
-  int fd_;
+  descriptor fd_;
 };
 
 }  // namespace softverbs::engine

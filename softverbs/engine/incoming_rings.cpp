@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/passed_descriptors.hpp>
@@ -79,15 +80,14 @@ incoming_rings::outcome incoming_rings::take_offer(newcomer& from) {
   const auto got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return outcome::pending;
   if (got < 0) return outcome::refused;
-  const int memfd = descriptors.take(message, 1)[0];
-  if (memfd < 0) return outcome::refused;
+  const descriptor memfd(descriptors.take(message, 1)[0]);
+  if (!memfd) return outcome::refused;
   std::memcpy(&offer, bytes.data(), sizeof offer);
   const bool is_sound = got == sizeof offer && (message.msg_flags & MSG_TRUNC) == 0 &&
                         offer.version == host_protocol::ring_offer::current_version;
   const bool has_place = has_place_for(from.writer);
-  auto memory =
-      is_sound && has_place ? engine::ring::mapping::of_foreign(memfd) : engine::ring::mapping();
-  ::close(memfd);
+  auto memory = is_sound && has_place ? engine::ring::mapping::of_foreign(memfd.get())
+                                      : engine::ring::mapping();
   if (!memory.is_good()) {
     log(log_level::debug, "a ring of process {} is refused: {}", from.writer.process,
         has_place ? "it is not what it should be" : "there are too many");

@@ -28,22 +28,14 @@ std::unique_ptr<mailbox> mailbox::open(const net::address& own, std::uint16_t po
 
 std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::address& own,
                                        std::uint16_t port) {
-  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return nullptr;
-  undo opened([fd] {
-    const int failure = errno;
-    ::close(fd);
-    errno = failure;
-  });
-  if (!net::ask_for_credentials(fd) || ::bind(fd, name.get(), name.bytes) != 0) return nullptr;
+  descriptor fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || !net::ask_for_credentials(fd.get()) || ::bind(fd.get(), name.get(), name.bytes) != 0) {
+    return nullptr;
+  }
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-  std::unique_ptr<mailbox> made(new mailbox(fd, own, port));
-  opened.keep();
-  return made;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  return std::unique_ptr<mailbox>(new mailbox(std::move(fd), own, port));
 }
-
-mailbox::~mailbox() { ::close(fd_); }
 
 bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
   // Whoever else writes here shall not keep this thread busy for ever.
@@ -57,7 +49,7 @@ bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const auto bytes = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const auto bytes = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0) return false;
     const auto who = net::credentials_in(message);
     letter_header header;
@@ -76,18 +68,17 @@ bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
   return false;
 }
 
-int mailbox::connect_to(const net::address& to, std::uint16_t to_port) {
+descriptor mailbox::connect_to(const net::address& to, std::uint16_t to_port) {
   return connect_to(mailbox_name(to, to_port));
 }
 
-int mailbox::connect_to(const abstract_name& name) {
-  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
+descriptor mailbox::connect_to(const abstract_name& name) {
+  descriptor fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return {};
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-  if (::connect(fd, name.get(), name.bytes) == 0) return fd;
-  ::close(fd);
-  return -1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  if (::connect(fd.get(), name.get(), name.bytes) != 0) return {};
+  return fd;
 }
 
 bool mailbox::hand_on(int socket, const wire::flow& flow, std::span<const iovec> packets,

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include <base/descriptor.hpp>
 #include <engine/abstract_name.hpp>
 #include <net/address.hpp>
 #include <net/credentials.hpp>
@@ -27,11 +28,8 @@ class mailbox {
   /// Under another name than that of the address and port.
   [[nodiscard]] static std::unique_ptr<mailbox> open(const abstract_name& name,
                                                      const net::address& own, std::uint16_t port);
-  mailbox(const mailbox&) = delete;
-  mailbox& operator=(const mailbox&) = delete;
-  ~mailbox();
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
@@ -52,19 +50,20 @@ class mailbox {
   [[nodiscard]] bool take(std::span<std::byte> memory, letter& out,
                           from whom = from::trusted_users) const;
 
-  /// A socket that sends to the process that holds the address and port; negative if nobody does.
+  /// A socket that sends to the process that holds the address and port, if anybody does.
   /// One for each: what a process that has stopped does not read counts against the socket.
-  [[nodiscard]] static int connect_to(const net::address& to, std::uint16_t to_port);
-  [[nodiscard]] static int connect_to(const abstract_name& name);
+  [[nodiscard]] static descriptor connect_to(const net::address& to, std::uint16_t to_port);
+  [[nodiscard]] static descriptor connect_to(const abstract_name& name);
   /// For packets that belong to the process behind `socket`, as they came through the well-known
   /// port or would have. Lost if its box is full. False if nobody holds the port any more.
   [[nodiscard]] static bool hand_on(int socket, const wire::flow& flow,
                                     std::span<const iovec> packets, std::size_t segment_bytes);
 
  private:
-  mailbox(int fd, const net::address& own, std::uint16_t port) : fd_(fd), own_(own), port_(port) {}
+  mailbox(descriptor fd, const net::address& own, std::uint16_t port)
+      : fd_(std::move(fd)), own_(own), port_(port) {}
 
-  int fd_;
+  descriptor fd_;
   net::address own_;
   std::uint16_t port_;
 };

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <optional>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/sender.hpp>
@@ -27,11 +28,11 @@ std::uint16_t port_of(const wire::cm_message& message) {
   return static_cast<std::uint16_t>(id >> 16U);
 }
 
-/// A socket towards the process on this host that it is for; negative if there is none.
-int neighbour_for(const wire::cm_message& message, const net::address& to) {
+/// A socket towards the process on this host that it is for, if there is one.
+descriptor neighbour_for(const wire::cm_message& message, const net::address& to) {
   if (!asks_for_service(message)) return mailbox::connect_to(to, port_of(message));
-  const int specific = mailbox::connect_to(service_name(message.service_id, to));
-  if (specific >= 0) return specific;
+  auto specific = mailbox::connect_to(service_name(message.service_id, to));
+  if (specific) return specific;
   return mailbox::connect_to(service_name(message.service_id, net::address::any(to.is_ipv4())));
 }
 
@@ -99,6 +100,7 @@ int send_management(station& from, const net::address& own, const net::address& 
   const auto* const socket = from.management_socket(own);
   if (socket == nullptr) return EADDRNOTAVAIL;
   if (from.is_frozen()) return 0;  // lost
+  descriptor neighbour;
   route way;
   way.place = &from;
   way.flow = {.source = own,
@@ -107,13 +109,12 @@ int send_management(station& from, const net::address& own, const net::address& 
               .destination_port = wire::roce_udp_port};
   way.socket = socket;
   if (net::is_local(to)) {
-    const int neighbour = neighbour_for(message, to);
-    if (neighbour < 0) return ECONNREFUSED;
+    neighbour = neighbour_for(message, to);
+    if (!neighbour) return ECONNREFUSED;
     if (asks_for_service(message)) {
-      way.letters = neighbour;
+      way.letters = neighbour.get();
     } else {
-      ::close(neighbour);  // somebody is there
-      way.flow.destination_port = port_of(message);
+      way.flow.destination_port = port_of(message);  // somebody is there
     }
   } else if (const int failure = from.open_well_known_port(own)) {
     return failure;
@@ -127,7 +128,6 @@ int send_management(station& from, const net::address& own, const net::address& 
                       .iov_len = datagram.size()};
     out.add(management_header(), {&whole, 1});
   }
-  if (way.letters >= 0) ::close(way.letters);
   return 0;
 }
 
@@ -147,12 +147,11 @@ void sort_management(station& place, const wire::flow& flow, std::span<const std
       receive_management(flow, *packet, management_datagram::way::well_known_port);
       continue;
     }
-    const int neighbour = neighbour_for(*message, flow.destination);
-    if (neighbour >= 0) {
+    const auto neighbour = neighbour_for(*message, flow.destination);
+    if (neighbour) {
       const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
                         .iov_len = datagram.size()};
-      static_cast<void>(mailbox::hand_on(neighbour, flow, {&whole, 1}, datagram.size()));
-      ::close(neighbour);
+      static_cast<void>(mailbox::hand_on(neighbour.get(), flow, {&whole, 1}, datagram.size()));
     } else if (const auto answer = answer_of_nobody(*message)) {
       static_cast<void>(send_management(place, flow.destination, flow.source, *answer));
     }

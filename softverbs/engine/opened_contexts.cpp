@@ -1,5 +1,6 @@
 #include <engine/opened_contexts.hpp>
 
+#include <base/descriptor.hpp>
 #include <engine/per_process.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,16 +21,11 @@ opened_contexts::file_number opened_contexts::number_of(int file) {
 
 int opened_contexts::add(device_context& opened) {
   // Each memfd is a file of its own, unlike descriptors of events.
-  const int file = ::memfd_create("softverbs", MFD_CLOEXEC);
-  if (file < 0) return -1;
+  descriptor file(::memfd_create("softverbs", MFD_CLOEXEC));
+  if (!file) return -1;
   const std::lock_guard lock(mutex_);
-  try {
-    by_file_.insert_or_assign(number_of(file), entry{.context = &opened, .opens = 1});
-  } catch (...) {
-    ::close(file);
-    throw;
-  }
-  return file;
+  by_file_.insert_or_assign(number_of(file.get()), entry{.context = &opened, .opens = 1});
+  return file.release();
 }
 
 device_context* opened_contexts::import(int file) {

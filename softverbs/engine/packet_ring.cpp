@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include <base/descriptor.hpp>
 #include <engine/passed_descriptors.hpp>
 #include <engine/sealed_memory.hpp>
 #include <net/credentials.hpp>
@@ -31,20 +32,16 @@ constexpr std::uint64_t record_bytes(std::size_t packet) {
   return sizeof(record) + (packet + alignment - 1) / alignment * alignment;
 }
 
-/// A connection to somebody who may be trusted; negative with errno.
-int connect_to(const abstract_name& listener) {
-  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  int failure = 0;
-  if (::connect(fd, listener.get(), listener.bytes) != 0) {
-    failure = errno;
-  } else if (const auto peer = net::credentials_of_peer(fd); !peer || !net::are_trusted(*peer)) {
-    failure = EACCES;
+/// A connection to somebody who may be trusted; none with errno.
+descriptor connect_to(const abstract_name& listener) {
+  descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || ::connect(fd.get(), listener.get(), listener.bytes) != 0) return {};
+  const auto peer = net::credentials_of_peer(fd.get());
+  if (!peer || !net::are_trusted(*peer)) {
+    errno = EACCES;
+    return {};
   }
-  if (failure == 0) return fd;
-  ::close(fd);
-  errno = failure;
-  return -1;
+  return fd;
 }
 
 bool send_offer(int connection, host_protocol::ring_offer description, int memfd) {
@@ -82,19 +79,16 @@ mapping::~mapping() {
 
 std::shared_ptr<ring_writer> ring_writer::offer(const abstract_name& to,
                                                 const host_protocol::ring_offer& description) {
-  private_descriptor connection(connect_to(to));
+  private_descriptor connection(connect_to(to).release());
   if (!connection) return nullptr;
-  const int memfd = sealed_memory::make(ring::memory_bytes);
-  if (memfd < 0) return nullptr;
-  ring::mapping memory(memfd);
+  const auto memfd = sealed_memory::make(ring::memory_bytes);
+  if (!memfd) return nullptr;
+  ring::mapping memory(memfd.get());
   if (memory.is_good()) {
     // A reader that has not mapped it yet is asleep.
     memory.control().reader_sleeps = 1;
-    if (!send_offer(connection.get(), description, memfd)) memory = {};
+    if (!send_offer(connection.get(), description, memfd.get())) memory = {};
   }
-  const int failure = errno;
-  ::close(memfd);
-  errno = failure;
   if (!memory.is_good()) return nullptr;
   return std::shared_ptr<ring_writer>(new ring_writer(std::move(connection), std::move(memory)));
 }

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -16,9 +17,9 @@ void reserve_descriptor::provide() {
 bool reserve_descriptor::refuse_one(int listener) {
   if (!held_) return false;
   held_.reset();
-  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  const bool refused = fd >= 0 || errno == EAGAIN;
-  if (fd >= 0) ::close(fd);
+  descriptor newcomer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const bool refused = newcomer || errno == EAGAIN;
+  newcomer.reset();
   provide();
   log(log_level::debug, "no descriptors are left: a neighbour's connection is refused");
   return refused;

@@ -15,18 +15,14 @@ constexpr int most_waiting_connections = 64;
 }  // namespace
 
 std::unique_ptr<ring_listener> ring_listener::open(const net::address& own, std::uint16_t port) {
-  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return nullptr;
+  descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return nullptr;
   const auto name = host_protocol::ring_listener_name(own, port);
-  if (::bind(fd, name.get(), name.bytes) != 0 || ::listen(fd, most_waiting_connections) != 0) {
-    const int failure = errno;
-    ::close(fd);
-    errno = failure;
+  if (::bind(fd.get(), name.get(), name.bytes) != 0 ||
+      ::listen(fd.get(), most_waiting_connections) != 0) {
     return nullptr;
   }
-  return std::unique_ptr<ring_listener>(new ring_listener(fd, own, port));
+  return std::unique_ptr<ring_listener>(new ring_listener(std::move(fd), own, port));
 }
-
-ring_listener::~ring_listener() { ::close(fd_); }
 
 }  // namespace softverbs::engine

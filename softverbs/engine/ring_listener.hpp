@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include <base/descriptor.hpp>
 #include <net/address.hpp>
 
 namespace softverbs::engine {
@@ -13,19 +15,16 @@ class ring_listener {
   /// Null with errno.
   [[nodiscard]] static std::unique_ptr<ring_listener> open(const net::address& own,
                                                            std::uint16_t port);
-  ring_listener(const ring_listener&) = delete;
-  ring_listener& operator=(const ring_listener&) = delete;
-  ~ring_listener();
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
  private:
-  ring_listener(int fd, const net::address& own, std::uint16_t port)
-      : fd_(fd), own_(own), port_(port) {}
+  ring_listener(descriptor fd, const net::address& own, std::uint16_t port)
+      : fd_(std::move(fd)), own_(own), port_(port) {}
 
-  int fd_;
+  descriptor fd_;
   net::address own_;
   std::uint16_t port_;
 };

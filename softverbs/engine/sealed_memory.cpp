@@ -16,16 +16,13 @@ constexpr int harmless_seal = 0x0020;  // F_SEAL_EXEC, which older headers do no
 
 }  // namespace
 
-int make(std::size_t bytes) {
-  const int memfd = ::memfd_create("softverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (memfd < 0) return -1;
-  if (::ftruncate(memfd, static_cast<off_t>(bytes)) == 0 &&
-      ::fcntl(memfd, F_ADD_SEALS, host_protocol::ring_seals) == 0)
-    return memfd;
-  const int failure = errno;
-  ::close(memfd);
-  errno = failure;
-  return -1;
+descriptor make(std::size_t bytes) {
+  descriptor memfd(::memfd_create("softverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memfd || ::ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(memfd.get(), F_ADD_SEALS, host_protocol::ring_seals) != 0) {
+    return {};
+  }
+  return memfd;
 }
 
 std::byte* map(int memfd, std::size_t bytes) {

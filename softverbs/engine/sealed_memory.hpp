@@ -4,10 +4,12 @@
 
 #include <cstddef>
 
+#include <base/descriptor.hpp>
+
 namespace softverbs::engine::sealed_memory {
 
 /// A new memfd, full of zeros; negative with errno.
-[[nodiscard]] int make(std::size_t bytes);
+[[nodiscard]] descriptor make(std::size_t bytes);
 /// Maps a memfd that this process has made; null with errno.
 [[nodiscard]] std::byte* map(int memfd, std::size_t bytes);
 /// Maps what another process has sent: null, unless it is a memfd of exactly that size and with

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <engine/capture.hpp>
@@ -172,15 +173,13 @@ void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanosecond
     late_packet(route to, std::vector<std::byte> bytes)
         : way(std::move(to)), datagram(std::move(bytes)) {
       // The socket towards a mailbox belongs to whoever is sending now.
-      if (way.letters >= 0) way.letters = ::fcntl(way.letters, F_DUPFD_CLOEXEC, 0);
-    }
-    late_packet(const late_packet&) = delete;
-    late_packet& operator=(const late_packet&) = delete;
-    ~late_packet() {
-      if (way.letters >= 0) ::close(way.letters);
+      if (way.letters < 0) return;
+      letters = descriptor(::fcntl(way.letters, F_DUPFD_CLOEXEC, 0));
+      way.letters = letters.get();
     }
 
     route way;
+    descriptor letters;
     std::vector<std::byte> datagram;
   };
   const auto late = std::make_shared<const late_packet>(route_, std::move(datagram));

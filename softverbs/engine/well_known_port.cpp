@@ -77,7 +77,7 @@ well_known_port::well_known_port(station& owner, const net::address& own,
   const int fd = socket_->fd();
   slots_.push_back(receive_steering::common_slot);
   watch(fd, std::move(socket_));
-  if (listener_ >= 0) watch(listener_, nullptr);
+  if (listener_) watch(listener_.get(), nullptr);
   for (const auto port : own_ports) {
     if (serve(port)) continue;
     failure_ = errno;
@@ -112,19 +112,17 @@ void well_known_port::report_failure() const {
 
 well_known_port::~well_known_port() {
   for (const auto& each : watched_) station::unwatch(each->fd);
-  for (const auto& [port, fd] : neighbours_) ::close(fd);
-  if (listener_ >= 0) ::close(listener_);
 }
 
 bool well_known_port::bind_first() {
   auto socket = net::udp_socket::bind(own_, wire::roce_udp_port, station_.device().index);
   failure_ = socket == nullptr ? errno : 0;
   if (socket == nullptr) return false;
-  const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto place = host_protocol::well_known_port_name(own_);
-  if (listener < 0 || ::bind(listener, place.get(), place.bytes) != 0) {
+  if (!listener || ::bind(listener.get(), place.get(), place.bytes) != 0) {
     failure_ = errno;
-    if (listener >= 0) ::close(listener);
+    listener.reset();
     if (failure_ != EADDRINUSE || !connect_to_holder().is_stranger) return false;
     share_with_nobody(std::move(socket),
                       fmt::format("user {} holds its name", holder_.value_or(0)));
@@ -132,19 +130,18 @@ bool well_known_port::bind_first() {
   }
   pool_ = socket_pool::make(*socket);
   if (!pool_ && errno == ETOOMANYREFS) {
-    ::close(listener);
+    listener.reset();
     share_with_nobody(std::move(socket),
                       "too many descriptors of this user are in flight, see RLIMIT_NOFILE");
     return true;
   }
-  if (!pool_ || ::listen(listener, most_waiting_newcomers) != 0) {
+  if (!pool_ || ::listen(listener.get(), most_waiting_newcomers) != 0) {
     failure_ = errno;
     pool_.reset();
-    ::close(listener);
     return false;
   }
   socket_ = std::move(socket);
-  listener_ = listener;
+  listener_ = std::move(listener);
   return true;
 }
 
@@ -195,7 +192,7 @@ bool well_known_port::join_others() {
     pool_.reset();
     return false;
   }
-  listener_ = listener.release();
+  listener_ = descriptor(listener.release());
   return true;
 }
 
@@ -265,14 +262,13 @@ bool well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::tr
                               std::span<const std::byte> packets) {
   auto known = neighbours_.find(port);
   if (known == neighbours_.end()) {
-    const int fd = mailbox::connect_to(own_, port);
-    if (fd < 0) return false;  // nobody: lost
-    known = neighbours_.emplace(port, fd).first;
+    auto mail = mailbox::connect_to(own_, port);
+    if (!mail) return false;  // nobody: lost
+    known = neighbours_.emplace(port, std::move(mail)).first;
   }
   const iovec whole{.iov_base = const_cast<std::byte*>(packets.data()), .iov_len = packets.size()};
-  if (mailbox::hand_on(known->second, flow_from(train), {&whole, 1}, train.segment_bytes))
+  if (mailbox::hand_on(known->second.get(), flow_from(train), {&whole, 1}, train.segment_bytes))
     return true;
-  ::close(known->second);
   neighbours_.erase(known);
   return false;
 }
@@ -313,13 +309,13 @@ void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::b
 
 void well_known_port::greet_newcomer(const watched& source) {
   reserve_.provide();
-  const private_descriptor connection(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+  const private_descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!connection) {
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-    if (reserve_.refuse_one(listener_)) return;
-    station_.stop_watching(listener_);
+    if (reserve_.refuse_one(listener_.get())) return;
+    station_.stop_watching(listener_.get());
     station_.at(clock::now() + time_without_descriptors, [this, &source] {
-      station_.watch(listener_, station::source::well_known, &source);
+      station_.watch(listener_.get(), station::source::well_known, &source);
     });
     return;
   }
@@ -332,7 +328,7 @@ void well_known_port::greet_newcomer(const watched& source) {
   message.msg_iovlen = 1;
   // A newcomer that has gone already needs nothing.
   static_cast<void>(
-      send_descriptors(connection.get(), message, std::array{pool_->queue(), listener_}));
+      send_descriptors(connection.get(), message, std::array{pool_->queue(), listener_.get()}));
 }
 
 }  // namespace softverbs::engine

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include <base/descriptor.hpp>
 #include <engine/private_descriptor.hpp>
 #include <engine/reserve_descriptor.hpp>
 #include <engine/socket_pool.hpp>
@@ -91,9 +92,9 @@ class well_known_port {
   std::optional<socket_pool> pool_;          ///< none: this process has the port for itself
   std::vector<unsigned> slots_;              ///< that are read
   bool coalesces_ = true;
-  int listener_ = -1;
+  descriptor listener_;
   reserve_descriptor reserve_;
-  std::map<std::uint16_t, int> neighbours_;  ///< sockets towards their mailboxes
+  std::map<std::uint16_t, descriptor> neighbours_;  ///< sockets towards their mailboxes
   std::vector<std::unique_ptr<watched>> watched_;
 };
 

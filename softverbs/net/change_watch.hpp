@@ -2,23 +2,22 @@
 // address.
 #pragma once
 
+#include <base/descriptor.hpp>
+
 namespace softverbs::net {
 
 /// One thread at a time may call drain().
 class change_watch {
  public:
   change_watch();
-  change_watch(const change_watch&) = delete;
-  change_watch& operator=(const change_watch&) = delete;
-  ~change_watch();
 
   /// Readable when something has changed; -1 where the kernel does not tell.
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   /// Takes what has been told so far; what it means is to be asked anew.
   void drain() const;
 
  private:
-  int fd_;
+  descriptor fd_;
 };
 
 }  // namespace softverbs::net

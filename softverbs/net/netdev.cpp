@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <ifaddrs.h>
@@ -69,15 +70,11 @@ class interface_question {
       : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     name.copy(static_cast<char*>(request_.ifr_name), IFNAMSIZ - 1);
   }
-  interface_question(const interface_question&) = delete;
-  interface_question& operator=(const interface_question&) = delete;
-  ~interface_question() {
-    if (socket_ >= 0) ::close(socket_);
-  }
 
   [[nodiscard]] unsigned mtu() {
-    return ::ioctl(socket_, SIOCGIFMTU, &request_) == 0 ? static_cast<unsigned>(request_.ifr_mtu)
-                                                        : 0;
+    return ::ioctl(socket_.get(), SIOCGIFMTU, &request_) == 0
+               ? static_cast<unsigned>(request_.ifr_mtu)
+               : 0;
   }
 
   // Not from sysfs, which may show the interfaces of another network namespace.
@@ -85,13 +82,13 @@ class interface_question {
     ethtool_cmd command{};
     command.cmd = ETHTOOL_GSET;
     request_.ifr_data = reinterpret_cast<char*>(&command);
-    if (::ioctl(socket_, SIOCETHTOOL, &request_) != 0) return 0;
+    if (::ioctl(socket_.get(), SIOCETHTOOL, &request_) != 0) return 0;
     const auto speed = ethtool_cmd_speed(&command);
     return speed == static_cast<unsigned>(SPEED_UNKNOWN) ? 0 : speed;
   }
 
  private:
-  int socket_;
+  descriptor socket_;
   ifreq request_{};
 };
 

@@ -67,8 +67,8 @@ std::unique_ptr<udp_socket> udp_socket::open(const address& own, unsigned netdev
 bool udp_socket::bind_to(std::uint16_t port) {
   sockaddr_storage name{};
   const auto bytes = own_.to_sockaddr(port, netdev_index_, name);
-  if (::bind(fd_, reinterpret_cast<const sockaddr*>(&name), bytes) != 0) return false;
-  port_ = port_of(fd_);
+  if (::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0) return false;
+  port_ = port_of(fd_.get());
   return true;
 }
 
@@ -89,15 +89,15 @@ std::unique_ptr<udp_socket> udp_socket::bind_beside(const address& own, std::uin
 
 bool udp_socket::share_port() const {
   const int on = 1;
-  return ::setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
+  return ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
 }
 
 void udp_socket::set_receive_buffer(std::size_t bytes) const {
-  set_receive_buffer_of(fd_, static_cast<int>(bytes));
+  set_receive_buffer_of(fd_.get(), static_cast<int>(bytes));
 }
 
 void udp_socket::coalesce(bool wanted) const {
-  set(fd_, IPPROTO_UDP, UDP_GRO, static_cast<int>(wanted));
+  set(fd_.get(), IPPROTO_UDP, UDP_GRO, static_cast<int>(wanted));
 }
 
 // Whatever the routes say.
@@ -105,9 +105,9 @@ void udp_socket::send_to_groups_through_netdev() const {
   const auto index = static_cast<int>(netdev_index_);
   if (own_.is_ipv4()) {
     const ip_mreqn through{.imr_multiaddr = {}, .imr_address = {}, .imr_ifindex = index};
-    set(fd_, IPPROTO_IP, IP_MULTICAST_IF, through);
+    set(fd_.get(), IPPROTO_IP, IP_MULTICAST_IF, through);
   } else {
-    set(fd_, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
+    set(fd_.get(), IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
   }
 }
 
@@ -115,7 +115,7 @@ std::unique_ptr<udp_socket> udp_socket::join(const address& group, std::uint16_t
                                              unsigned netdev_index) {
   auto made = open(group, netdev_index);
   if (made == nullptr) return nullptr;
-  const int fd = made->fd_;
+  const int fd = made->fd();
   set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (!made->bind_to(port)) return nullptr;
   // Not what other sockets of this host have joined on other interfaces.
@@ -139,8 +139,6 @@ std::unique_ptr<udp_socket> udp_socket::adopt(int fd, const address& own, std::u
                                               unsigned netdev_index) {
   return std::unique_ptr<udp_socket>(new udp_socket(fd, own, port, netdev_index));
 }
-
-udp_socket::~udp_socket() { ::close(fd_); }
 
 int udp_socket::send(const sockaddr_storage& to, socklen_t to_bytes, std::span<const iovec> parts,
                      std::size_t segment_bytes, std::uint8_t traffic_class) const {
@@ -169,7 +167,7 @@ int udp_socket::send(const sockaddr_storage& to, socklen_t to_bytes, std::span<c
     add_control(ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS, int{traffic_class});
   }
   for (;;) {
-    if (::sendmsg(fd_, &message, MSG_NOSIGNAL) >= 0) return 0;
+    if (::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) >= 0) return 0;
     if (errno != EINTR) return errno;
   }
 }

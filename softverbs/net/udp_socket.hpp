@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include <base/descriptor.hpp>
 #include <net/address.hpp>
 #include <sys/uio.h>
 
@@ -33,11 +34,8 @@ class udp_socket {
   /// A socket that another process has bound and passed on.
   [[nodiscard]] static std::unique_ptr<udp_socket> adopt(int fd, const address& own,
                                                          std::uint16_t port, unsigned netdev_index);
-  udp_socket(const udp_socket&) = delete;
-  udp_socket& operator=(const udp_socket&) = delete;
-  ~udp_socket();
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] const address& own_address() const noexcept { return own_; }
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] unsigned netdev_index() const noexcept { return netdev_index_; }
@@ -61,7 +59,7 @@ class udp_socket {
   udp_socket(int fd, const address& own, std::uint16_t port, unsigned netdev_index)
       : fd_(fd), own_(own), port_(port), netdev_index_(netdev_index) {}
 
-  int fd_;
+  descriptor fd_;
   address own_;
   std::uint16_t port_;
   unsigned netdev_index_;

@@ -45,7 +45,7 @@ net::address own_name() {
 
 void try_letter(std::span<const std::byte> bytes) {
   static const auto box = engine::mailbox::open(own_name(), port);
-  static const int writer = engine::mailbox::connect_to(own_name(), port);
+  static const int writer = engine::mailbox::connect_to(own_name(), port).release();
   static std::vector<std::byte> memory(engine::mailbox::letter_bytes);
   require(box != nullptr && writer >= 0);
   require(::send(writer, bytes.data(), bytes.size(), 0) >= 0);
@@ -70,7 +70,7 @@ void try_life(fuzz::input& from) {
     cm::neighbourhood neighbours(epoll);
     neighbours.show_life(own_name(), port);
     std::array<int, 2> visitors{};
-    for (int& each : visitors) each = cm::connect_to_life(own_name(), port);
+    for (int& each : visitors) each = cm::connect_to_life(own_name(), port).release();
     const auto handle_all = [&] {
       std::array<epoll_event, 8> ready{};
       const int count = ::epoll_wait(epoll, ready.data(), ready.size(), 0);

@@ -1,0 +1,42 @@
+// A file descriptor with one owner, closed at its end. Closing leaves errno as it was, so that a
+// function may fail, tell why, and let its descriptors go.
+#pragma once
+
+#include <cerrno>
+#include <utility>
+
+#include <unistd.h>
+
+namespace softverbs {
+
+class descriptor {
+ public:
+  descriptor() = default;
+  /// Takes it over; a negative one is none.
+  explicit descriptor(int fd) noexcept : fd_(fd) {}
+  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    descriptor(std::move(other)).swap(*this);
+    return *this;
+  }
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (fd_ < 0) return;
+    const int before = errno;
+    ::close(fd_);
+    errno = before;
+  }
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+  /// The caller's to close.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+  void reset() noexcept { descriptor().swap(*this); }
+  void swap(descriptor& other) noexcept { std::swap(fd_, other.fd_); }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace softverbs
