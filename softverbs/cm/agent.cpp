@@ -7,11 +7,12 @@
 #include <set>
 #include <system_error>
 
-#include <base/blocked_signals.hpp>
 #include <base/log.hpp>
 #include <base/random.hpp>
+#include <base/start_thread.hpp>
 #include <cm/identifier.hpp>
 #include <cm/message_source.hpp>
+#include <engine/epoll_until.hpp>
 #include <engine/fault_plan.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/per_process.hpp>
@@ -19,7 +20,6 @@
 #include <net/credentials.hpp>
 #include <net/netdev.hpp>
 #include <net/socket_owner.hpp>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -64,23 +64,12 @@ agent& agent::of_process() {
 agent::agent()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      neighbours_(epoll_) {
-  if (epoll_ < 0 || wake_fd_ < 0)
+      neighbours_(epoll_.get()) {
+  if (!epoll_ || !wake_fd_)
     throw std::system_error(errno, std::generic_category(), "no descriptor is left");
   ca_guid_ = random_number<std::uint64_t>();
-  for (const int fd : {epoll_, wake_fd_}) engine::close_in_children(fd);
-  watch(wake_fd_);
-  try {
-    const blocked_signals blocked;
-    thread_ = std::thread([this] { work(); });
-  } catch (...) {
-    for (const int fd : {epoll_, wake_fd_}) {
-      engine::forget_descriptor(fd);
-      ::close(fd);
-    }
-    throw;
-  }
-  ::pthread_setname_np(thread_.native_handle(), "softverbs-cm");
+  watch(wake_fd_.get());
+  thread_ = start_thread("softverbs-cm", [this] { work(); });
   engine::set_management_handler(
       [](const engine::management_datagram& datagram) { of_process().post(datagram); });
   engine::set_data_handler([](std::uint32_t qpn) { of_process().post_data(qpn); });
@@ -88,12 +77,12 @@ agent::agent()
 
 void agent::watch(int fd) const {
   epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
-  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &interest);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &interest);
 }
 
 void agent::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(wake_fd_.get(), &one, sizeof one);
 }
 
 void agent::post(const engine::management_datagram& datagram) {
@@ -160,7 +149,7 @@ void agent::listen(const port_reservation& port, identifier& who) {
 void agent::stop_listening(const port_reservation& port) {
   for (const auto& box : port.boxes()) {
     if (listeners_.erase(box->fd()) == 0) continue;
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, box->fd(), nullptr);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box->fd(), nullptr);
     try {
       empty(*box);   // whoever asked in the last moment gets an answer
     } catch (...) {  // NOLINT(bugprone-empty-catch): or asks again
@@ -231,16 +220,8 @@ void agent::work() {
   auto next_look = clock::wall::time_point::max();
   for (;;) {
     std::array<epoll_event, 16> ready{};
-    timespec timeout{};
-    const auto until = std::min(clock::wall_time(next), next_look);
-    const bool for_ever = until == clock::wall::time_point::max();
-    if (!for_ever) {
-      const auto left = std::max(std::chrono::nanoseconds(0),
-                                 std::chrono::nanoseconds(until - clock::wall::now()));
-      timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
-    }
     const int count =
-        ::epoll_pwait2(epoll_, ready.data(), ready.size(), for_ever ? nullptr : &timeout, nullptr);
+        engine::epoll_until(epoll_.get(), ready, std::min(clock::wall_time(next), next_look));
     const std::lock_guard lock(mutex);
     try {
       for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
@@ -259,9 +240,9 @@ void agent::work() {
 }
 
 void agent::handle_descriptor(int fd) {
-  if (fd == wake_fd_) {
+  if (fd == wake_fd_.get()) {
     std::uint64_t calls = 0;
-    [[maybe_unused]] const auto got = ::read(wake_fd_, &calls, sizeof calls);
+    [[maybe_unused]] const auto got = ::read(wake_fd_.get(), &calls, sizeof calls);
     return;
   }
   if (const auto found = listeners_.find(fd); found != listeners_.end()) {
@@ -396,11 +377,11 @@ void agent::handle_request(const engine::management_datagram& datagram) {
 bool agent::settle() {
   std::array<epoll_event, 16> ready{};
   const std::lock_guard lock(mutex);
-  const int count = ::epoll_wait(epoll_, ready.data(), ready.size(), 0);
+  const int count = ::epoll_wait(epoll_.get(), ready.data(), ready.size(), 0);
   bool any = false;
   for (int i = 0; i < count; ++i) {
     const int fd = ready[static_cast<std::size_t>(i)].data.fd;
-    any |= fd != wake_fd_;
+    any |= fd != wake_fd_.get();
     handle_descriptor(fd);
   }
   any |= handle_inbox();

@@ -24,6 +24,7 @@
 #include <engine/clock.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
+#include <engine/private_descriptor.hpp>
 #include <engine/virtual_time.hpp>
 #include <net/address.hpp>
 
@@ -117,8 +118,8 @@ class agent final : private engine::time_source {
 
   std::uint64_t ca_guid_ = 0;
   std::set<identifier*> all_;
-  int epoll_ = -1;
-  int wake_fd_ = -1;
+  engine::private_descriptor epoll_;
+  engine::private_descriptor wake_fd_;
   std::unordered_map<std::uint32_t, identifier*> by_number_;
   std::array<std::uint32_t, 256> left_{};  ///< the last numbers that were given back
   std::size_t next_left_ = 0;

@@ -37,8 +37,8 @@ std::vector<std::uint16_t> neighbours_on(const net::address& own) {
 std::uint16_t port_of(std::uint32_t number) { return static_cast<std::uint16_t>(number >> 16U); }
 
 /// A connection to a process of a trusted user, if there is one.
-descriptor connect_to_trusted(const net::address& own, std::uint16_t port) {
-  auto fd = connect_to_life(own, port);
+engine::private_descriptor connect_to_trusted(const net::address& own, std::uint16_t port) {
+  engine::private_descriptor fd(connect_to_life(own, port));
   if (!fd) return {};
   const auto who = net::credentials_of_peer(fd.get());
   if (!who || !net::are_trusted(*who)) return {};

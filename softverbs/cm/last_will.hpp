@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <base/descriptor.hpp>
+#include <engine/private_descriptor.hpp>
 #include <net/address.hpp>
 #include <sys/types.h>
 #include <wire/cm_message.hpp>
@@ -55,7 +55,7 @@ class testament {
   /// Null: it is taken back.
   void tell(std::uint32_t number, const last_will* will) const;
 
-  descriptor keeper_;
+  engine::private_descriptor keeper_;
   std::uint16_t keeper_port_ = 0;
   std::set<std::uint16_t> former_;  ///< ports of those that have gone or had no room
   std::map<std::uint32_t, last_will> wills_;

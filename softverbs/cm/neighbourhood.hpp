@@ -22,8 +22,10 @@
 
 #include <cm/last_will.hpp>
 #include <engine/clock.hpp>
+#include <engine/private_descriptor.hpp>
 #include <engine/reserve_descriptor.hpp>
 #include <net/address.hpp>
+#include <net/credentials.hpp>
 #include <sys/types.h>
 
 namespace softverbs::cm {
@@ -37,9 +39,6 @@ class neighbourhood {
 
   /// Descriptors that have to be looked at are added to the set.
   explicit neighbourhood(int epoll);
-  neighbourhood(const neighbourhood&) = delete;
-  neighbourhood& operator=(const neighbourhood&) = delete;
-  ~neighbourhood();
 
   /// Lets neighbours notice the end of this process.
   void show_life(const net::address& own, std::uint16_t port);
@@ -69,26 +68,30 @@ class neighbourhood {
  private:
   using place = std::pair<net::address, std::uint16_t>;
   struct neighbour {
-    int fd = -1;  ///< negative: it has to be looked for
+    engine::private_descriptor connection{};  ///< none: it has to be looked for
     pid_t process = 0;
     std::set<identifier*> users;
   };
 
+  struct visitor {
+    engine::private_descriptor connection;
+    pid_t process;
+  };
+
   void greet(int listener);
   void make_room(int listener);
-  [[nodiscard]] bool is_welcome(int fd);
+  [[nodiscard]] bool is_welcome(const net::credentials& who) const;
   /// False if it is gone.
   [[nodiscard]] static bool find(const place& where, neighbour& out);
   [[nodiscard]] static bool is_still_there(const place& where, const neighbour& known);
   void watch_descriptor(int fd) const;
   void look_soon();
-  void close_visitor(int fd);
 
   int epoll_;
   engine::reserve_descriptor reserve_;
   std::map<place, neighbour> neighbours_;
-  std::map<place, int> shown_;
-  std::map<int, pid_t> visitors_;
+  std::map<place, engine::private_descriptor> shown_;  ///< listening
+  std::map<int, visitor> visitors_;                    ///< by descriptor
   testament testament_;
   kept_wills kept_wills_;
   engine::clock::wall::time_point next_look_ = engine::clock::wall::time_point::max();

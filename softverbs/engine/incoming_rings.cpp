@@ -80,7 +80,7 @@ incoming_rings::outcome incoming_rings::take_offer(newcomer& from) {
   const auto got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return outcome::pending;
   if (got < 0) return outcome::refused;
-  const descriptor memfd(descriptors.take(message, 1)[0]);
+  const auto [memfd, none, neither] = descriptors.take(message, 1);
   if (!memfd) return outcome::refused;
   std::memcpy(&offer, bytes.data(), sizeof offer);
   const bool is_sound = got == sizeof offer && (message.msg_flags & MSG_TRUNC) == 0 &&

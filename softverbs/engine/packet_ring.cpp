@@ -79,7 +79,7 @@ mapping::~mapping() {
 
 std::shared_ptr<ring_writer> ring_writer::offer(const abstract_name& to,
                                                 const host_protocol::ring_offer& description) {
-  private_descriptor connection(connect_to(to).release());
+  private_descriptor connection(connect_to(to));
   if (!connection) return nullptr;
   const auto memfd = sealed_memory::make(ring::memory_bytes);
   if (!memfd) return nullptr;

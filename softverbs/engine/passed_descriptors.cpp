@@ -2,8 +2,7 @@
 
 #include <array>
 #include <cstring>
-
-#include <unistd.h>
+#include <utility>
 
 namespace softverbs::engine {
 
@@ -20,7 +19,7 @@ bool send_descriptors(int socket, msghdr message, std::span<const int> fds) {
   return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-std::size_t descriptors_in(const msghdr& message, std::span<int> fds) {
+std::size_t descriptors_in(const msghdr& message, std::span<descriptor> fds) {
   std::size_t came = 0;
   auto* const whole = const_cast<msghdr*>(&message);
   for (auto* each = CMSG_FIRSTHDR(whole); each != nullptr; each = CMSG_NXTHDR(whole, each)) {
@@ -28,13 +27,10 @@ std::size_t descriptors_in(const msghdr& message, std::span<int> fds) {
     // Without credentials there is room for more than anybody should send.
     const auto bytes = each->cmsg_len - CMSG_LEN(0);
     for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(each) + at, sizeof fd);
-      if (came < fds.size()) {
-        fds[came] = fd;
-      } else {
-        ::close(fd);
-      }
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(each) + at, sizeof number);
+      descriptor fd(number);
+      if (came < fds.size()) fds[came] = std::move(fd);
       ++came;
     }
   }

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <span>
 
+#include <base/descriptor.hpp>
 #include <net/credentials.hpp>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace softverbs::engine {
 
@@ -21,7 +21,7 @@ inline constexpr std::size_t most_descriptors = 3;
 
 /// Puts the descriptors that came with the message into `fds`, as many as there is room for, and
 /// closes the others. Returns how many came.
-[[nodiscard]] std::size_t descriptors_in(const msghdr& message, std::span<int> fds);
+[[nodiscard]] std::size_t descriptors_in(const msghdr& message, std::span<descriptor> fds);
 
 /// Room for the descriptors of a message that is received, and for the credentials of its sender
 /// where they are asked for; to be set before recvmsg.
@@ -32,24 +32,14 @@ class received_descriptors {
     message.msg_control = control_.data();
     message.msg_controllen = control_.size();
   }
-  /// The descriptors that came, now the caller's to close, if there are exactly `count` of them.
-  /// Else all of them are closed, and all elements are -1.
-  [[nodiscard]] std::array<int, room> take(const msghdr& message, std::size_t count) const {
-    auto fds = none();
-    if (descriptors_in(message, fds) == count) return fds;
-    for (const int fd : fds) {
-      if (fd >= 0) ::close(fd);
-    }
-    return none();
-  }
-
- private:
-  static std::array<int, room> none() {
-    std::array<int, room> fds{};
-    fds.fill(-1);
+  /// The descriptors that came, if there are exactly `count` of them; else all of them are closed.
+  [[nodiscard]] std::array<descriptor, room> take(const msghdr& message, std::size_t count) const {
+    std::array<descriptor, room> fds;
+    if (descriptors_in(message, fds) != count) return {};
     return fds;
   }
 
+ private:
   // What a neighbour sends beyond this, the kernel does not even install.
   alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(room * sizeof(int)) +
                                                  net::credentials_control_bytes> control_{};

@@ -4,29 +4,34 @@
 
 #include <utility>
 
+#include <base/descriptor.hpp>
+
 namespace softverbs::engine {
 
 class private_descriptor {
  public:
   private_descriptor() = default;
+  explicit private_descriptor(descriptor fd);
   /// Takes it over; a negative one is none.
-  explicit private_descriptor(int fd);
-  private_descriptor(private_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  explicit private_descriptor(int fd) : private_descriptor(descriptor(fd)) {}
+  private_descriptor(private_descriptor&& other) noexcept = default;
   private_descriptor& operator=(private_descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
+    private_descriptor(std::move(other)).swap(*this);
     return *this;
   }
-  ~private_descriptor();
+  private_descriptor(const private_descriptor&) = delete;
+  private_descriptor& operator=(const private_descriptor&) = delete;
+  ~private_descriptor() { static_cast<void>(release()); }
 
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-  /// No longer its own: the caller closes it, here and in children.
-  [[nodiscard]] int release();
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+  /// No longer this process's alone: the new owner closes it, here and in children.
+  [[nodiscard]] descriptor release();
   void reset() { private_descriptor().swap(*this); }
-  void swap(private_descriptor& other) noexcept { std::swap(fd_, other.fd_); }
+  void swap(private_descriptor& other) noexcept { fd_.swap(other.fd_); }
 
  private:
-  int fd_ = -1;
+  descriptor fd_;
 };
 
 }  // namespace softverbs::engine

@@ -1,24 +1,24 @@
 #include <engine/socket_pool.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/passed_descriptors.hpp>
 #include <engine/receive_steering.hpp>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace softverbs::engine {
 namespace {
 
 using host_protocol::port_slots;
-using descriptors = std::array<int, port_slots>;
 
 static_assert(port_slots <= most_sent_descriptors);
 
@@ -88,8 +88,8 @@ private_descriptor park(std::span<const int> fds) {
   return send_descriptors(sender.get(), message, fds) ? std::move(queue) : private_descriptor();
 }
 
-/// Duplicates of the descriptors in the queue, to be closed, and how many they are; 0 with errno.
-std::pair<descriptors, std::size_t> look_into(int queue) {
+/// Duplicates of the descriptors in the queue; none with errno.
+std::vector<descriptor> look_into(int queue) {
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};
   msghdr message{};
@@ -97,13 +97,11 @@ std::pair<descriptors, std::size_t> look_into(int queue) {
   message.msg_iovlen = 1;
   const received_descriptors<port_slots> received(message);
   if (::recvmsg(queue, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return {};
-  descriptors fds{};
-  fds.fill(-1);
+  std::vector<descriptor> fds(port_slots);
   const auto came = descriptors_in(message, fds);
-  if ((message.msg_flags & MSG_CTRUNC) == 0 && (came == 1 || came == port_slots))
-    return {fds, came};
-  for (const int fd : fds) {
-    if (fd >= 0) ::close(fd);
+  if ((message.msg_flags & MSG_CTRUNC) == 0 && (came == 1 || came == port_slots)) {
+    fds.resize(came);
+    return fds;
   }
   errno = (message.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : EPROTO;
   return {};
@@ -127,15 +125,15 @@ std::optional<socket_pool> socket_pool::adopt(private_descriptor queue, const ne
     errno = EPROTO;
     return std::nullopt;
   }
-  const auto [fds, size] = look_into(queue.get());
-  bool sound = size > 0;
-  for (const int fd : std::span(fds).first(size)) {
-    sound = sound && is_port(fd, own, port, netdev_index);
-    ::close(fd);
+  const auto fds = look_into(queue.get());
+  if (fds.empty()) return std::nullopt;
+  const bool sound = std::ranges::all_of(
+      fds, [&](const descriptor& fd) { return is_port(fd.get(), own, port, netdev_index); });
+  if (!sound) {
+    errno = EPROTO;
+    return std::nullopt;
   }
-  if (size > 0 && !sound) errno = EPROTO;
-  if (!sound) return std::nullopt;
-  return socket_pool(std::move(queue), size, own, port, netdev_index);
+  return socket_pool(std::move(queue), fds.size(), own, port, netdev_index);
 }
 
 unsigned socket_pool::slot_of(std::uint16_t own_port) const noexcept {
@@ -143,24 +141,19 @@ unsigned socket_pool::slot_of(std::uint16_t own_port) const noexcept {
 }
 
 std::unique_ptr<net::udp_socket> socket_pool::socket(unsigned slot) const {
-  const auto [fds, size] = look_into(queue_.get());
-  std::unique_ptr<net::udp_socket> found;
-  for (std::size_t i = 0; i < size; ++i) {
-    // It may have been exchanged since, by a process that is trusted but wrong.
-    if (i == slot && is_port(fds[i], own_, port_, netdev_)) {
-      found = net::udp_socket::adopt(fds[i], own_, port_, netdev_);
-    } else {
-      ::close(fds[i]);
-    }
+  auto fds = look_into(queue_.get());
+  if (fds.empty()) return nullptr;
+  // It may have been exchanged since, by a process that is trusted but wrong.
+  if (slot >= fds.size() || !is_port(fds[slot].get(), own_, port_, netdev_)) {
+    errno = EPROTO;
+    return nullptr;
   }
-  if (size > 0 && found == nullptr) errno = EPROTO;
-  return found;
+  return net::udp_socket::adopt(std::move(fds[slot]), own_, port_, netdev_);
 }
 
 void socket_pool::stop_coalescing() const {
-  const auto [fds, size] = look_into(queue_.get());
-  for (const int fd : std::span(fds).first(size)) {
-    net::udp_socket::adopt(fd, own_, port_, netdev_)->coalesce(false);
+  for (auto& fd : look_into(queue_.get())) {
+    net::udp_socket::adopt(std::move(fd), own_, port_, netdev_)->coalesce(false);
   }
 }
 

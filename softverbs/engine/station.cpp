@@ -8,10 +8,11 @@
 #include <shared_mutex>
 #include <utility>
 
-#include <base/blocked_signals.hpp>
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <base/start_thread.hpp>
 #include <engine/capture.hpp>
+#include <engine/epoll_until.hpp>
 #include <engine/fault_plan.hpp>
 #include <engine/management.hpp>
 #include <engine/queue_pair.hpp>
@@ -149,12 +150,12 @@ station::station(net::netdev device)
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       outgoing_({.in_all = incoming_rings::limits_of_process().in_all},
                 [this](int fd, const void* tag) { watch(fd, source::outgoing_ring, tag); }) {
-  for (const int fd : {wake_fd_, sockets_epoll_}) {
+  for (const int fd : {wake_fd_.get(), sockets_epoll_.get()}) {
     epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
-    ::epoll_ctl(outer_epoll_, EPOLL_CTL_ADD, fd, &interest);
+    ::epoll_ctl(outer_epoll_.get(), EPOLL_CTL_ADD, fd, &interest);
   }
   // The caller holds the process's lock.
-  for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_, changes_.fd()}) {
+  for (const int fd : {sockets_epoll_.get(), outer_epoll_.get(), wake_fd_.get(), changes_.fd()}) {
     if (fd >= 0) state->descriptors.push_back(fd);
   }
   if (changes_.fd() >= 0) watch(changes_.fd(), source::changes, &changes_);
@@ -180,11 +181,8 @@ station::~station() {
   }
   well_known_.clear();
   for (const auto& [address, group] : groups_) forget_descriptor(group->fd());
-  forget_descriptor(changes_.fd());
-  for (const int fd : {sockets_epoll_, outer_epoll_, wake_fd_}) {
+  for (const int fd : {sockets_epoll_.get(), outer_epoll_.get(), wake_fd_.get(), changes_.fd()})
     forget_descriptor(fd);
-    ::close(fd);
-  }
 }
 
 std::shared_ptr<endpoint> station::allocate_endpoint() {
@@ -455,8 +453,8 @@ void station::watch(int fd, source what, const void* object) const {
   if (what == source::well_known) interest.events |= EPOLLEXCLUSIVE;
   // Nobody sends anything back through a ring's connection: only its end is told, once.
   if (what == source::outgoing_ring) interest.events = EPOLLRDHUP | EPOLLONESHOT;
-  if (::epoll_ctl(sockets_epoll_, EPOLL_CTL_ADD, fd, &interest) != 0 && errno == EEXIST)
-    ::epoll_ctl(sockets_epoll_, EPOLL_CTL_MOD, fd, &interest);
+  if (::epoll_ctl(sockets_epoll_.get(), EPOLL_CTL_ADD, fd, &interest) != 0 && errno == EEXIST)
+    ::epoll_ctl(sockets_epoll_.get(), EPOLL_CTL_MOD, fd, &interest);
 }
 
 namespace {
@@ -562,7 +560,7 @@ void station::accept_rings(const ring_listener& listener) {
 }
 
 void station::stop_watching(int fd) const {
-  ::epoll_ctl(sockets_epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  ::epoll_ctl(sockets_epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
 bool station::receive_letters(const mailbox& box) {
@@ -587,7 +585,7 @@ std::shared_ptr<ring_writer> station::ring_to(std::uint32_t qpn, const net::addr
 bool station::receive_all() {
   bool any = receive_rings();
   std::array<epoll_event, 16> ready{};
-  const int count = ::epoll_wait(sockets_epoll_, ready.data(), ready.size(), 0);
+  const int count = ::epoll_wait(sockets_epoll_.get(), ready.data(), ready.size(), 0);
   for (const auto& each : std::span(ready).first(static_cast<std::size_t>(std::max(count, 0)))) {
     any |= receive_from(each.data.u64, each.events);
   }
@@ -669,7 +667,7 @@ void station::user_sleeps() {
 
 void station::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(wake_fd_.get(), &one, sizeof one);
 }
 
 void station::set_timer(endpoint& who, time_point when) {
@@ -745,18 +743,14 @@ void station::receive_pending() {
 void station::start_thread() {
   const std::lock_guard lock(thread_mutex_);
   if (thread_.joinable()) return;
-  {
-    const blocked_signals blocked;
-    thread_ = std::thread([this] { work(); });
-  }
-  ::pthread_setname_np(thread_.native_handle(), "softverbs");
+  thread_ = softverbs::start_thread("softverbs", [this] { work(); });
 }
 
 void station::set_standby(bool standby) {
   if (standby_.exchange(standby) == standby) return;
   epoll_event interest{.events = standby ? 0U : static_cast<std::uint32_t>(EPOLLIN),
-                       .data = {.fd = sockets_epoll_}};
-  ::epoll_ctl(outer_epoll_, EPOLL_CTL_MOD, sockets_epoll_, &interest);
+                       .data = {.fd = sockets_epoll_.get()}};
+  ::epoll_ctl(outer_epoll_.get(), EPOLL_CTL_MOD, sockets_epoll_.get(), &interest);
 }
 
 clock::wall::time_point station::time_to_wake(bool standby, clock::duration look_after) {
@@ -774,19 +768,12 @@ clock::wall::time_point station::time_to_wake(bool standby, clock::duration look
 }
 
 bool station::sleep_until(clock::wall::time_point until) {
-  const bool for_ever = until == clock::wall::time_point::max();
   thread_sleeps_until_ = until.time_since_epoch().count();
-  timespec timeout{};
-  if (!for_ever) {
-    const auto left =
-        std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(until - clock::wall::now()));
-    timeout = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
-  }
   std::array<epoll_event, 2> ready{};
-  ::epoll_pwait2(outer_epoll_, ready.data(), ready.size(), for_ever ? nullptr : &timeout, nullptr);
+  epoll_until(outer_epoll_.get(), ready, until);
   thread_sleeps_until_ = 0;
   std::uint64_t calls = 0;  // the descriptor does not block
-  return ::read(wake_fd_, &calls, sizeof calls) == sizeof calls;
+  return ::read(wake_fd_.get(), &calls, sizeof calls) == sizeof calls;
 }
 
 // As a network does: what could not be handled is lost, and its sender repeats it.

@@ -29,6 +29,7 @@
 #include <tuple>
 #include <vector>
 
+#include <base/descriptor.hpp>
 #include <engine/clock.hpp>
 #include <engine/endpoint.hpp>
 #include <engine/fault_rule.hpp>
@@ -291,9 +292,9 @@ class station final : public std::enable_shared_from_this<station>, private time
   std::vector<std::byte> letter_memory_;
   std::vector<std::shared_ptr<endpoint>> acknowledgements_;
   bool called_by_user_ = false;
-  int sockets_epoll_ = -1;
-  int outer_epoll_ = -1;
-  int wake_fd_ = -1;
+  descriptor sockets_epoll_;
+  descriptor outer_epoll_;
+  descriptor wake_fd_;
 
   outgoing_rings outgoing_;
 

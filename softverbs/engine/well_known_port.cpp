@@ -180,9 +180,9 @@ bool well_known_port::join_others() {
   message.msg_iovlen = 1;
   const received_descriptors<> descriptors(message);
   if (::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != 1) return false;
-  const auto fds = descriptors.take(message, host_protocol::descriptors_for_newcomers);
-  private_descriptor queue(fds[0]);
-  private_descriptor listener(fds[1]);
+  auto fds = descriptors.take(message, host_protocol::descriptors_for_newcomers);
+  private_descriptor queue(std::move(fds[0]));
+  private_descriptor listener(std::move(fds[1]));
   if (!is_listener(listener.get())) return false;
   const auto index = station_.device().index;
   pool_ = socket_pool::adopt(std::move(queue), own_, wire::roce_udp_port, index);
@@ -192,7 +192,7 @@ bool well_known_port::join_others() {
     pool_.reset();
     return false;
   }
-  listener_ = descriptor(listener.release());
+  listener_ = listener.release();
   return true;
 }
 

@@ -58,10 +58,10 @@ std::uint16_t port_of(int fd) {
 
 std::unique_ptr<udp_socket> udp_socket::open(const address& own, unsigned netdev_index) {
   const int family = own.is_ipv4() ? AF_INET : AF_INET6;
-  const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return nullptr;
-  configure(fd, own.is_ipv4());
-  return adopt(fd, own, 0, netdev_index);
+  descriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return nullptr;
+  configure(fd.get(), own.is_ipv4());
+  return adopt(std::move(fd), own, 0, netdev_index);
 }
 
 bool udp_socket::bind_to(std::uint16_t port) {
@@ -135,9 +135,9 @@ std::unique_ptr<udp_socket> udp_socket::join(const address& group, std::uint16_t
   return joined == 0 ? std::move(made) : nullptr;
 }
 
-std::unique_ptr<udp_socket> udp_socket::adopt(int fd, const address& own, std::uint16_t port,
+std::unique_ptr<udp_socket> udp_socket::adopt(descriptor fd, const address& own, std::uint16_t port,
                                               unsigned netdev_index) {
-  return std::unique_ptr<udp_socket>(new udp_socket(fd, own, port, netdev_index));
+  return std::unique_ptr<udp_socket>(new udp_socket(std::move(fd), own, port, netdev_index));
 }
 
 int udp_socket::send(const sockaddr_storage& to, socklen_t to_bytes, std::span<const iovec> parts,

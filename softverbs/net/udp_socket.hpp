@@ -32,7 +32,7 @@ class udp_socket {
   [[nodiscard]] static std::unique_ptr<udp_socket> join(const address& group, std::uint16_t port,
                                                         unsigned netdev_index);
   /// A socket that another process has bound and passed on.
-  [[nodiscard]] static std::unique_ptr<udp_socket> adopt(int fd, const address& own,
+  [[nodiscard]] static std::unique_ptr<udp_socket> adopt(descriptor fd, const address& own,
                                                          std::uint16_t port, unsigned netdev_index);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
@@ -56,8 +56,8 @@ class udp_socket {
   [[nodiscard]] bool bind_to(std::uint16_t port);
   void send_to_groups_through_netdev() const;
 
-  udp_socket(int fd, const address& own, std::uint16_t port, unsigned netdev_index)
-      : fd_(fd), own_(own), port_(port), netdev_index_(netdev_index) {}
+  udp_socket(descriptor fd, const address& own, std::uint16_t port, unsigned netdev_index)
+      : fd_(std::move(fd)), own_(own), port_(port), netdev_index_(netdev_index) {}
 
   descriptor fd_;
   address own_;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <base/descriptor.hpp>
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <endian.h>
@@ -254,7 +255,7 @@ int close_device(ibv_context* context) {
   auto& opened = context_of(context);
   if (!opened.is_alive()) return belongs_to_parent;
   if (!engine::opened_contexts::of_process().close(context->cmd_fd)) return 0;
-  ::close(context->cmd_fd);
+  const descriptor last(context->cmd_fd);
   // As with the kernel, closing succeeds with objects left over. Whoever still holds one may use or
   // destroy it, so the context stays in memory for them.
   if (opened.objects != 0) {

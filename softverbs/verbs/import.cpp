@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstdint>
 
+#include <base/descriptor.hpp>
 #include <engine/memory_table.hpp>
 #include <engine/opened_contexts.hpp>
-#include <unistd.h>
 #include <verbs/objects.hpp>
 #include <verbs/soft_verbs.hpp>
 
@@ -15,7 +15,7 @@ namespace softverbs::verbs {
 ibv_context* import_device(int file) {
   auto* const found = engine::opened_contexts::of_process().import(file);
   if (found == nullptr) return failed<ibv_context>(EOPNOTSUPP);
-  ::close(file);  // it belongs to the context now, which needs only one
+  const descriptor spare(file);  // it belongs to the context now, which needs only one
   return found->as_ibv();
 }
 

@@ -108,14 +108,9 @@ bool begin_file(int fd) {
 
 pcap_writer::pcap_writer(const std::string& path)
     : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (fd_ >= 0 && begin_file(fd_)) return;
+  if (fd_ && begin_file(fd_.get())) return;
   log(log_level::error, "cannot write packets to {}: {}", path, std::strerror(errno));
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
-pcap_writer::~pcap_writer() {
-  if (fd_ >= 0) close(fd_);
+  fd_.reset();
 }
 
 void pcap_writer::write(const flow& packet_flow, std::span<const iovec> parts) {
@@ -140,17 +135,16 @@ void pcap_writer::write(const flow& packet_flow, std::span<const iovec> parts) {
 
   const std::size_t packet_bytes = ip_udp.size() + datagram_bytes;
   const std::lock_guard lock(mutex_);
-  if (fd_ < 0) return;
+  if (!fd_) return;
   record_header record = record_now(packet_bytes);  // under the lock: times do not go back
   pieces[0] = {.iov_base = &record, .iov_len = sizeof record};
   pieces[1] = {.iov_base = ip_udp.data(), .iov_len = ip_udp.size()};
-  const ssize_t written = writev(fd_, pieces.data(), static_cast<int>(pieces.size()));
+  const ssize_t written = writev(fd_.get(), pieces.data(), static_cast<int>(pieces.size()));
   if (written == static_cast<ssize_t>(sizeof record + packet_bytes)) return;
   // What would follow half a packet could not be read.
   log(log_level::error, "packets are no longer recorded: {}",
       written < 0 ? std::strerror(errno) : "the disk is full");
-  close(fd_);
-  fd_ = -1;
+  fd_.reset();
 }
 
 }  // namespace softverbs::wire

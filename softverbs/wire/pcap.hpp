@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include <base/descriptor.hpp>
 #include <sys/uio.h>
 #include <wire/icrc.hpp>
 
@@ -18,9 +19,6 @@ class pcap_writer {
   /// Opens for appending and writes the file header if the file is empty. Failing to open is
   /// logged, and the writer then does nothing.
   explicit pcap_writer(const std::string& path);
-  pcap_writer(const pcap_writer&) = delete;
-  pcap_writer& operator=(const pcap_writer&) = delete;
-  ~pcap_writer();
 
   /// `parts` run from the BTH to the pad. Prepends IP and UDP headers as they would stand on the
   /// wire and appends the right ICRC.
@@ -28,7 +26,7 @@ class pcap_writer {
 
  private:
   std::mutex mutex_;
-  int fd_ = -1;
+  descriptor fd_;
 };
 
 }  // namespace softverbs::wire

@@ -10,8 +10,6 @@
 #include <rdmaxx/verbs/completion_channel.hpp>
 #include <rdmaxx/verbs/wait_completions.hpp>
 
-#include "cm/time_until.hpp"
-
 namespace RDMAXX_NAMESPACE::cm {
 
 connection::connection(cm_id id, const cm_event& established)
@@ -35,12 +33,12 @@ result<void> connection::handle_events() {
 }
 
 result<bool> connection::wait_disconnected(std::optional<std::chrono::milliseconds> timeout) {
-  const auto end = timeout ? deadline_after(*timeout) : library_clock::time_point::max();
+  const auto end = detail::wait_end(timeout);
   for (;;) {
     RDMAXX_TRY(handle_events());
     if (down_) return true;
     if (library_clock::now() >= end) return false;
-    RDMAXX_TRY(wait_readable(fd(), timeout ? std::optional(detail::time_until(end)) : forever));
+    RDMAXX_TRY(wait_readable_until(fd(), end));
   }
 }
 

@@ -77,7 +77,7 @@ result<void> connection_attempt::finish(const wishes& wanted) {
   for (;;) {
     RDMAXX_TRY(const bool is_over, advance(wanted));
     if (is_over) return {};
-    RDMAXX_TRY(wait_readable(fd(), time_until(deadline_)));
+    RDMAXX_TRY(wait_readable_until(fd(), deadline_));
   }
 }
 

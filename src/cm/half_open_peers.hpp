@@ -23,7 +23,6 @@
 #include <vector>
 
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <rdmaxx/cm/connection.hpp>
 #include <rdmaxx/core/clock.hpp>
@@ -32,6 +31,7 @@
 
 #include "cm/connection_attempt.hpp"
 #include "cm/time_until.hpp"
+#include "core/descriptor.hpp"
 #include "core/joint_descriptor.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
@@ -57,17 +57,13 @@ class half_open_peers {
                                                                        std::size_t most,
                                                                        std::string_view doing) {
     std::unique_ptr<half_open_peers> made(new half_open_peers(requests, most, doing));
-    made->timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (made->timer_ < 0) return errno_error("timerfd_create", errno);
-    RDMAXX_TRY(made->descriptor_, joint_descriptor::create({requests, made->timer_}));
+    made->timer_ = descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!made->timer_) return errno_error("timerfd_create", errno);
+    RDMAXX_TRY(made->descriptor_, joint_descriptor::create({requests, made->timer_.get()}));
     return made;
   }
   half_open_peers(const half_open_peers&) = delete;
   half_open_peers& operator=(const half_open_peers&) = delete;
-  ~half_open_peers() {
-    descriptor_.reset();
-    if (timer_ >= 0) ::close(timer_);
-  }
 
   /// Whoever is up, or nothing. `next` brings the next request that waits, answered, as
   /// result<std::optional<peer>>, and is called while there is room. An error is that of one peer,
@@ -106,11 +102,7 @@ class half_open_peers {
       const std::lock_guard lock(mutex_);
       return std::min(deadline, earliest_deadline());
     }();
-    if (until == time_point::max()) {
-      RDMAXX_TRY(wait_readable(fd(), forever));
-    } else {
-      RDMAXX_TRY(wait_readable(fd(), time_until(until)));
-    }
+    RDMAXX_TRY(wait_readable_until(fd(), until));
     return {};
   }
 
@@ -151,7 +143,7 @@ class half_open_peers {
       const auto left = std::max(time_until(earliest_deadline()), std::chrono::milliseconds(1));
       when.it_value = {.tv_sec = left.count() / 1000, .tv_nsec = left.count() % 1000 * 1'000'000};
     }
-    ::timerfd_settime(timer_, 0, &when, nullptr);
+    ::timerfd_settime(timer_.get(), 0, &when, nullptr);
   }
 
   const int requests_;  ///< the descriptor of the listener's channel
@@ -159,9 +151,9 @@ class half_open_peers {
   const std::string_view doing_;
 
   std::mutex mutex_;
-  std::unique_ptr<joint_descriptor> descriptor_;
-  int timer_ = -1;
+  descriptor timer_;
   std::vector<peer> peers_;
+  std::unique_ptr<joint_descriptor> descriptor_;  ///< ends before those that it watches
   bool requests_are_watched_ = true;
 };
 

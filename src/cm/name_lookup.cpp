@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -18,6 +17,8 @@
 #include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/readiness.hpp>
+
+#include "core/start_thread.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
 
@@ -79,24 +80,6 @@ struct question {
   }
 };
 
-/// With all signals blocked: the program's handlers run on its own threads.
-std::thread started(const std::shared_ptr<question>& one) {
-  sigset_t all{};
-  sigset_t before{};
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread made;
-  std::exception_ptr failure;
-  try {
-    made = std::thread([one] { one->answer(); });
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failure) std::rethrow_exception(failure);
-  return made;
-}
-
 }  // namespace
 
 std::size_t name_lookup::count() noexcept { return of_this_process(under_way) & 0xffffffff; }
@@ -114,7 +97,7 @@ name_lookup::answer name_lookup::until(const std::string& name, std::chrono::mil
   try {
     one = std::make_shared<question>();
     one->ask = std::move(ask);
-    asking = started(one);
+    asking = start_thread("rdmaxx-names", [one] { one->answer(); });
   } catch (const std::exception&) {
     leave();
     return errno_error(call, EAGAIN, "no thread can be started for it");

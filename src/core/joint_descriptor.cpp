@@ -4,7 +4,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace RDMAXX_NAMESPACE::detail {
 
@@ -16,30 +15,24 @@ result<std::unique_ptr<joint_descriptor>> joint_descriptor::create(
 }
 
 result<void> joint_descriptor::open(std::initializer_list<int> others) {
-  all_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (all_ < 0) return errno_error("epoll_create1", errno);
-  told_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (told_ < 0) return errno_error("eventfd", errno);
-  RDMAXX_TRY(add(told_));
+  all_ = descriptor(::epoll_create1(EPOLL_CLOEXEC));
+  if (!all_) return errno_error("epoll_create1", errno);
+  told_ = descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!told_) return errno_error("eventfd", errno);
+  RDMAXX_TRY(add(told_.get()));
   for (const int other : others) RDMAXX_TRY(add(other));
   return {};
 }
 
 result<void> joint_descriptor::add(int other) const {
   epoll_event interest{.events = EPOLLIN, .data = {.fd = other}};
-  if (::epoll_ctl(all_, EPOLL_CTL_ADD, other, &interest) != 0)
+  if (::epoll_ctl(all_.get(), EPOLL_CTL_ADD, other, &interest) != 0)
     return errno_error("epoll_ctl", errno);
   return {};
 }
 
 void joint_descriptor::remove(int other) const noexcept {
-  ::epoll_ctl(all_, EPOLL_CTL_DEL, other, nullptr);
-}
-
-joint_descriptor::~joint_descriptor() {
-  for (const int each : {all_, told_}) {
-    if (each >= 0) ::close(each);
-  }
+  ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, other, nullptr);
 }
 
 void joint_descriptor::set_readable(bool readable) noexcept {
@@ -47,9 +40,9 @@ void joint_descriptor::set_readable(bool readable) noexcept {
   is_told_ = readable;
   eventfd_t count = 0;
   if (readable) {
-    ::eventfd_write(told_, 1);
+    ::eventfd_write(told_.get(), 1);
   } else {
-    ::eventfd_read(told_, &count);
+    ::eventfd_read(told_.get(), &count);
   }
 }
 

@@ -11,17 +11,16 @@
 
 #include <rdmaxx/core/result.hpp>
 
+#include "core/descriptor.hpp"
+
 namespace RDMAXX_NAMESPACE::detail {
 
 class joint_descriptor {
  public:
   [[nodiscard]] static result<std::unique_ptr<joint_descriptor>> create(
       std::initializer_list<int> others);
-  joint_descriptor(const joint_descriptor&) = delete;
-  joint_descriptor& operator=(const joint_descriptor&) = delete;
-  ~joint_descriptor();
 
-  [[nodiscard]] int fd() const noexcept { return all_; }
+  [[nodiscard]] int fd() const noexcept { return all_.get(); }
   /// Readable, whatever the others are; or as they are.
   void set_readable(bool readable) noexcept;
   [[nodiscard]] result<void> add(int other) const;
@@ -31,8 +30,8 @@ class joint_descriptor {
   joint_descriptor() = default;
   [[nodiscard]] result<void> open(std::initializer_list<int> others);
 
-  int all_ = -1;   // an epoll
-  int told_ = -1;  // an eventfd
+  descriptor all_;   ///< an epoll
+  descriptor told_;  ///< an eventfd
   bool is_told_ = false;
 };
 

@@ -16,19 +16,21 @@ library_clock::time_point deadline_after(std::chrono::milliseconds timeout) noex
 }
 
 result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout) {
+  return wait_readable_until(fd, detail::wait_end(timeout));
+}
+
+result<bool> wait_readable_until(int fd, library_clock::time_point deadline) {
   // poll() ignores negative descriptors: it would wait for nothing, perhaps for ever.
   if (fd < 0) return errno_error("poll", EBADF);
-  const auto deadline = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
   for (;;) {
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready =
-        ::poll(&waiting, 1, timeout ? library_clock::milliseconds_until(deadline) : -1);
+    const int ready = ::poll(&waiting, 1, library_clock::milliseconds_until(deadline));
     if (ready > 0) {
       if ((waiting.revents & POLLNVAL) != 0) return errno_error("poll", EBADF);
       return true;
     }
     if (ready < 0 && errno != EINTR) return errno_error("poll", errno);
-    if (timeout && library_clock::now() >= deadline) return false;
+    if (library_clock::now() >= deadline) return false;
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <csignal>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -14,6 +13,7 @@
 
 #include <rdmaxx/core/log.hpp>
 
+#include "core/start_thread.hpp"
 #include "stream/stream_connection.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
@@ -49,24 +49,6 @@ class flush_service {
     std::chrono::steady_clock::time_point due;
   };
 
-  /// With all signals blocked: the program's handlers run on its own threads.
-  std::jthread started() {
-    sigset_t all{};
-    sigset_t before{};
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::exception_ptr failure;
-    std::jthread made;
-    try {
-      made = std::jthread([this] { work(); });
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (failure) std::rethrow_exception(failure);
-    return made;
-  }
-
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -99,7 +81,7 @@ class flush_service {
   std::condition_variable changed_;
   std::vector<entry> entries_;
   stream_connection* flushing_ = nullptr;  ///< without the lock
-  std::jthread thread_ = started();
+  std::thread thread_ = start_thread("rdmaxx-flush", [this] { work(); });
 };
 
 /// The service of this process: a child of a fork does not have its parent's thread. What has been

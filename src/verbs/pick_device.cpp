@@ -14,9 +14,10 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <rdmaxx/core/check.hpp>
+
+#include "core/descriptor.hpp"
 
 namespace RDMAXX_NAMESPACE {
 
@@ -63,17 +64,15 @@ result<gid> source_towards(const gid& destination) {
     std::memcpy(&v6.sin6_addr, destination.raw().data(), 16);
     length = sizeof v6;
   }
-  const int fd = ::socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return errno_error("socket", errno);
-  const std::unique_ptr<const int, void (*)(const int*)> closer(
-      &fd, [](const int* open) { ::close(*open); });
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&target), length) != 0) {
+  const detail::descriptor fd(::socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno_error("socket", errno);
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&target), length) != 0) {
     return errno_error("pick_device", errno, fmt::format("no route to {}", describe(destination)));
   }
   sockaddr_storage source{};
   length = sizeof source;
   RDMAXX_TRY(
-      check(::getsockname(fd, reinterpret_cast<sockaddr*>(&source), &length), "getsockname"));
+      check(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&source), &length), "getsockname"));
   return gid_of(reinterpret_cast<sockaddr&>(source));
 }
 

@@ -9,12 +9,7 @@ namespace RDMAXX_NAMESPACE {
 
 result<void> detail::sleep_on(const completion_channel& channel,
                               library_clock::time_point deadline) {
-  std::optional<std::chrono::milliseconds> left = forever;
-  if (deadline != library_clock::time_point::max()) {
-    left = std::chrono::ceil<std::chrono::milliseconds>(deadline - library_clock::now());
-    if (left->count() <= 0) return {};
-  }
-  RDMAXX_TRY(wait_readable(channel.fd(), left));
+  RDMAXX_TRY(wait_readable_until(channel.fd(), deadline));
   return discard_events(channel);
 }
 

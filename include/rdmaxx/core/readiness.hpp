@@ -15,10 +15,21 @@ namespace RDMAXX_NAMESPACE {
 inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
 
 /// `timeout` from now, a year at most (core/deadline.hpp).
-[[nodiscard]] std::chrono::steady_clock::time_point deadline_after(
-    std::chrono::milliseconds timeout) noexcept;
+[[nodiscard]] library_clock::time_point deadline_after(std::chrono::milliseconds timeout) noexcept;
 
-/// True when `fd` is readable, false when the time is over. Signals do not end the wait.
+namespace detail {
+
+/// When a wait of that length is over: time_point::max() is never.
+[[nodiscard]] inline library_clock::time_point wait_end(
+    std::optional<std::chrono::milliseconds> timeout) noexcept {
+  return timeout ? deadline_after(*timeout) : library_clock::time_point::max();
+}
+
+}  // namespace detail
+
+/// True when `fd` is readable, false when the time is over; time_point::max() never comes. Signals
+/// do not end the wait.
+[[nodiscard]] result<bool> wait_readable_until(int fd, library_clock::time_point deadline);
 [[nodiscard]] result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout);
 
 /// Calls `try_get`, which returns result<optional<Event>>, until it gives an event or the time is
@@ -28,17 +39,12 @@ inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt
 template <class TryGet>
 [[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout,
                                   TryGet try_get) -> decltype(try_get()) {
-  const auto deadline = deadline_after(timeout.value_or(std::chrono::milliseconds::max()));
+  const auto deadline = detail::wait_end(timeout);
   for (;;) {
     auto event = try_get();
     if (!event.has_value() || event->has_value()) return event;
-    auto left = timeout;
-    if (timeout) {
-      const auto now = library_clock::now();
-      if (now >= deadline) return event;
-      left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
-    }
-    RDMAXX_TRY(wait_readable(fd, left));
+    if (library_clock::now() >= deadline) return event;
+    RDMAXX_TRY(wait_readable_until(fd, deadline));
   }
 }
 

@@ -94,11 +94,6 @@ template <class Poll, class Arm, class Sleep>
   }
 }
 
-[[nodiscard]] inline library_clock::time_point wait_end(
-    std::optional<std::chrono::milliseconds> timeout) noexcept {
-  return timeout ? deadline_after(*timeout) : library_clock::time_point::max();
-}
-
 template <class Source, class Poll>
 [[nodiscard]] result<bool> wait_on(const Source& source, library_clock::time_point deadline,
                                    spin_policy& spin, Poll poll) {

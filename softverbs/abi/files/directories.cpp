@@ -13,18 +13,13 @@ using namespace softverbs::abi::file_access;
 
 namespace {
 
-DIR* listing_of(const tree_file& file, int fd) {
-  try {
-    return listing::release(std::make_unique<listing>(fd, file));
-  } catch (...) {
-    ::close(fd);
-    throw;
-  }
+DIR* listing_of(const tree_file& file, descriptor fd) {
+  return listing::release(std::make_unique<listing>(std::move(fd), file));
 }
 
 DIR* open_directory(const tree_file& file) {
-  const int fd = open_file(file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return fd < 0 ? nullptr : listing_of(file, fd);
+  auto fd = open_file(file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd ? listing_of(file, std::move(fd)) : nullptr;
 }
 
 /// Entries that the program frees one by one; -1 with errno.
@@ -91,8 +86,9 @@ DIR* softverbs_fdopendir(int fd) {
   return serve(
       fd, "", true, [&](int, const char*) { return c_library::fdopendir::call(fd); },
       [&](const tree_file& file) {
-        return file.what->kind == softverbs::files::node_kind::directory ? listing_of(file, fd)
-                                                                         : fails<DIR*>(ENOTDIR);
+        return file.what->kind == softverbs::files::node_kind::directory
+                   ? listing_of(file, descriptor(fd))
+                   : fails<DIR*>(ENOTDIR);
       });
 }
 

@@ -6,8 +6,6 @@
 #include <mutex>
 #include <string_view>
 
-#include <unistd.h>
-
 namespace softverbs::abi::file_access {
 namespace {
 
@@ -82,8 +80,6 @@ std::vector<dirent> entries_of(const tree_file& file) {
   }
   return entries;
 }
-
-listing::~listing() { ::close(fd_); }
 
 listing* listing::of(DIR* directory) noexcept {
   if (open_count.load(std::memory_order_acquire) == 0) [[likely]]

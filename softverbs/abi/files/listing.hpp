@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <abi/files/lookup.hpp>
+#include <base/descriptor.hpp>
 #include <dirent.h>
 
 namespace softverbs::abi::file_access {
@@ -20,11 +21,8 @@ namespace softverbs::abi::file_access {
 
 class listing {
  public:
-  /// Takes the descriptor.
-  listing(int fd, const tree_file& file) : fd_(fd), path_(file.path), entries_(entries_of(file)) {}
-  listing(const listing&) = delete;
-  listing& operator=(const listing&) = delete;
-  ~listing();
+  listing(descriptor fd, const tree_file& file)
+      : fd_(std::move(fd)), path_(file.path), entries_(entries_of(file)) {}
 
   /// The listing behind a DIR*; null for those of the C library.
   [[nodiscard]] static listing* of(DIR* directory) noexcept;
@@ -33,7 +31,7 @@ class listing {
   /// Takes it back.
   [[nodiscard]] static std::unique_ptr<listing> take(DIR* directory) noexcept;
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   /// Null at the end.
   [[nodiscard]] dirent* next() noexcept {
     return position_ < entries_.size() ? &entries_[position_++] : nullptr;
@@ -43,7 +41,7 @@ class listing {
   void rewind();
 
  private:
-  int fd_;
+  descriptor fd_;
   std::string path_;
   std::vector<dirent> entries_;
   std::size_t position_ = 0;

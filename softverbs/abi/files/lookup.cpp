@@ -93,23 +93,24 @@ std::string path_of_descriptor(int fd) {
   return std::string(text);
 }
 
-int open_file(const tree_file& file, int flags) {
+descriptor open_file(const tree_file& file, int flags) {
   const auto kind = file.what->kind;
-  if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return fails<int>(EEXIST);
-  if ((flags & O_DIRECTORY) != 0 && kind != node_kind::directory) return fails<int>(ENOTDIR);
-  if (kind == node_kind::symlink) return fails<int>(ELOOP);  // O_NOFOLLOW: else it was followed
+  const auto refused = [](int code) { return descriptor(fails<int>(code)); };
+  if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return refused(EEXIST);
+  if ((flags & O_DIRECTORY) != 0 && kind != node_kind::directory) return refused(ENOTDIR);
+  if (kind == node_kind::symlink) return refused(ELOOP);  // O_NOFOLLOW: else it was followed
   // Nothing answers behind the node: programs reach soft devices through the library.
-  if (kind == node_kind::character_device && (flags & O_PATH) == 0) return fails<int>(ENXIO);
+  if (kind == node_kind::character_device && (flags & O_PATH) == 0) return refused(ENXIO);
   if ((flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY)
-    return fails<int>(kind == node_kind::directory ? EISDIR : EACCES);
+    return refused(kind == node_kind::directory ? EISDIR : EACCES);
 
   const auto name = fmt::format("{}{}", memory_file_prefix, file.path);
   const unsigned close_on_exec = (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0U;
-  const int fd = ::memfd_create(name.c_str(), MFD_ALLOW_SEALING | close_on_exec);
-  if (fd < 0) return -1;
-  if (kind == node_kind::attribute) put_text(fd, file.what->text);
-  ::fchmod(fd, kind == node_kind::directory ? 0555 : 0444);
-  ::fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+  descriptor fd(::memfd_create(name.c_str(), MFD_ALLOW_SEALING | close_on_exec));
+  if (!fd) return fd;
+  if (kind == node_kind::attribute) put_text(fd.get(), file.what->text);
+  ::fchmod(fd.get(), kind == node_kind::directory ? 0555 : 0444);
+  ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
   given_out.store(true, std::memory_order_relaxed);
   return fd;
 }

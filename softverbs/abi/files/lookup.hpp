@@ -16,6 +16,7 @@
 #include <abi/files/c_library.hpp>
 #include <abi/files/working_directory.hpp>
 #include <base/c_function.hpp>
+#include <base/descriptor.hpp>
 #include <fcntl.h>
 #include <files/tree.hpp>
 
@@ -53,8 +54,8 @@ struct lookup {
 /// Whether any descriptor of the tree has been given out by this process.
 [[nodiscard]] bool descriptors_exist() noexcept;
 
-/// A new descriptor of the file; -1 with errno.
-[[nodiscard]] int open_file(const tree_file& file, int flags);
+/// A new descriptor of the file; none with errno.
+[[nodiscard]] descriptor open_file(const tree_file& file, int flags);
 
 /// Whether it is worth looking up. An empty path with a descriptor means the descriptor's file.
 [[nodiscard]] inline bool may_be_ours(const char* path) noexcept {

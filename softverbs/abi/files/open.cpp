@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include <abi/files/lookup.hpp>
-#include <unistd.h>
 
 using namespace softverbs::abi::file_access;
 
@@ -23,7 +22,7 @@ int open_any(int directory, const char* path, int flags, mode_t mode) {
   return serve(
       directory, path, (flags & O_NOFOLLOW) == 0,
       [&](int at, const char* name) { return c_library::openat::call(at, name, flags, mode); },
-      [&](const tree_file& file) { return open_file(file, flags); });
+      [&](const tree_file& file) { return open_file(file, flags).release(); });
 }
 
 std::FILE* open_stream(const char* path, const char* mode) {
@@ -34,10 +33,9 @@ std::FILE* open_stream(const char* path, const char* mode) {
       AT_FDCWD, path, true,
       [&](int, const char* name) { return c_library::fopen::call(name, mode); },
       [&](const tree_file& file) -> std::FILE* {
-        const int fd = open_file(file, flags);
-        if (fd < 0) return nullptr;
-        auto* const stream = ::fdopen(fd, mode);
-        if (stream == nullptr) ::close(fd);
+        auto fd = open_file(file, flags);
+        auto* const stream = fd ? ::fdopen(fd.get(), mode) : nullptr;
+        if (stream != nullptr) static_cast<void>(fd.release());  // it closes it
         return stream;
       });
 }

@@ -158,8 +158,8 @@ TEST_F(socket_pools, outlive_the_process_that_made_them) {
   message.msg_iovlen = 1;
   const received_descriptors<> received(message);
   ASSERT_EQ(::recvmsg(line.ends[0], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), 1);
-  const auto pool = socket_pool::adopt(private_descriptor(received.take(message, 1)[0]), here(),
-                                       port_, loopback_index);
+  auto queue = private_descriptor(std::move(received.take(message, 1)[0]));
+  const auto pool = socket_pool::adopt(std::move(queue), here(), port_, loopback_index);
   ASSERT_TRUE(pool) << std::strerror(errno);
   for (const auto own : some_ports) {
     EXPECT_TRUE(is_reached(*pool, port_, own)) << own;

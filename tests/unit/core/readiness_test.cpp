@@ -101,6 +101,17 @@ TEST(wait_readable, is_false_when_the_time_is_over) {
   EXPECT_GE(clock::now() - start, 20ms);
 }
 
+TEST(wait_readable_until, waits_until_the_deadline_or_for_ever) {
+  const event_counter events;
+  const auto deadline = clock::now() + 20ms;
+
+  EXPECT_FALSE(wait_readable_until(events.fd(), deadline).value());
+
+  EXPECT_GE(clock::now(), deadline);
+  const std::jthread later([&] { events.raise(); });
+  EXPECT_TRUE(wait_readable_until(events.fd(), library_clock::time_point::max()).value());
+}
+
 TEST(wait_readable, a_time_that_is_already_over_only_looks) {
   const event_counter events;
 
