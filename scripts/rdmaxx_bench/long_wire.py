@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from rdmaxx_bench.runners import PRESET
 from rdmaxx_bench.sides import free_port, parse_perftest
-from rdmaxx_project import presets
+from rdmaxx_project import presets, processes
 
 SIZE = 64 << 10
 IN_FLIGHT = 512
@@ -84,13 +84,12 @@ def _sides(kind: str, path: Path, port: int, messages: int) -> tuple[list[str], 
 def main(kind: str, round_trip: str, loss: str, messages: str) -> int:
     port = free_port()
     server_command, client_command = _sides(kind, Path(float(round_trip), float(loss)), port, int(messages))
-    with subprocess.Popen(server_command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    with processes.beside(server_command) as server:
         for _ in range(20):  # until it listens, in whatever namespace: the client says when it could not connect
             time.sleep(0.5)
             client = subprocess.run(client_command, check=False, capture_output=True, text=True)
             if client.returncode == 0 or server.poll() is not None:
                 break
-        server.kill()
     if client.returncode != 0:
         print(client.stdout, client.stderr)
         return client.returncode
@@ -101,4 +100,4 @@ def main(kind: str, round_trip: str, loss: str, messages: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    processes.end_cleanly(lambda: main(*sys.argv[1:]))

@@ -1,7 +1,7 @@
 """Starts programs, and leaves none of them behind: everything that ./test and ./bench start, they start here.
 
 `run` waits for the end of one, with its output in a log file, within a time limit. `start` is for those that run
-beside us; `end` ends them.
+beside us, and `end` ends them; `beside` does both.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -48,6 +48,16 @@ def start(
     )
     _running.add(process)
     return process
+
+
+@contextlib.contextmanager
+def beside(command: list[str | Path], **options: object) -> Iterator[subprocess.Popen]:
+    """`start`, and `end` with the `with`."""
+    process = start(command, **options)
+    try:
+        yield process
+    finally:
+        end(process)
 
 
 def end(process: subprocess.Popen) -> None:

@@ -128,19 +128,16 @@ def _stage(library: str) -> Iterator[Stage]:
     Path("/proc/sys/net/core/rmem_max").write_text(str(LARGEST_BUFFER))
     _do("ip", "netns", "add", NAMESPACE)
     # Keeps the namespace's part of /proc in sight.
-    with subprocess.Popen(["ip", "netns", "exec", NAMESPACE, "sleep", "infinity"]) as holder:
-        try:
-            stage = Stage(library, holder.pid)
-            _do("ip", "link", "add", "vk", "type", "veth", "peer", "name", "vs", "netns", NAMESPACE)
-            _do("ip", "-n", NAMESPACE, "link", "set", "lo", "up")
-            for end, namespace in ((stage.ends[Side.KERNEL], ()), (stage.ends[Side.SOFT], ("-n", NAMESPACE))):
-                _do("ip", *namespace, "addr", "add", f"{end.ipv4}/24", "dev", end.netdev)
-                _do("ip", *namespace, "addr", "add", f"{end.ipv6}/64", "dev", end.netdev, "nodad")
-                _do("ip", *namespace, "link", "set", end.netdev, "up")
-            _do("rdma", "link", "add", stage.ends[Side.KERNEL].device, "type", "rxe", "netdev", "vk")
-            yield stage
-        finally:
-            holder.kill()
+    with processes.beside(["ip", "netns", "exec", NAMESPACE, "sleep", "infinity"]) as holder:
+        stage = Stage(library, holder.pid)
+        _do("ip", "link", "add", "vk", "type", "veth", "peer", "name", "vs", "netns", NAMESPACE)
+        _do("ip", "-n", NAMESPACE, "link", "set", "lo", "up")
+        for end, namespace in ((stage.ends[Side.KERNEL], ()), (stage.ends[Side.SOFT], ("-n", NAMESPACE))):
+            _do("ip", *namespace, "addr", "add", f"{end.ipv4}/24", "dev", end.netdev)
+            _do("ip", *namespace, "addr", "add", f"{end.ipv6}/64", "dev", end.netdev, "nodad")
+            _do("ip", *namespace, "link", "set", end.netdev, "up")
+        _do("rdma", "link", "add", stage.ends[Side.KERNEL].device, "type", "rxe", "netdev", "vk")
+        yield stage
 
 
 def _problem(stage: Stage, case: Case, logs: Path) -> str:

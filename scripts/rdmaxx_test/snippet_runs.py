@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rdmaxx_project import processes
+
 PORT = 7471  # as the documents have it; programs are built with one of this process's own
 TIMEOUT = 60  # seconds; an idle machine needs a hundredth of it
 ROLES = ("server", "client", "alone")
@@ -65,15 +67,13 @@ def run(programs: dict[str, tuple[Path, Role]], variables: dict[str, str]) -> It
 def _pair(
     server: str, program: Path, client: str, client_program: Path, role: Role, variables: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    with subprocess.Popen([program], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as served:
+    with processes.beside([program], environment=variables, output=subprocess.PIPE) as served:
         try:
             yield client, _problem_of(_once_it_listens(served, client_program, role, variables), role)
             output, _ = served.communicate(timeout=TIMEOUT)
             yield server, "" if served.returncode == 0 else f"ended with {served.returncode}:\n{output[-2000:]}"
         except subprocess.TimeoutExpired:
             yield server, f"did not end within {TIMEOUT} s after its client"
-        finally:
-            served.kill()
 
 
 def _once_it_listens(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rdmaxx_project import presets
+from rdmaxx_project import presets, processes
 from rdmaxx_project.repository import ROOT
 from rdmaxx_test.checks import Finding, Wanted
 
@@ -95,17 +95,14 @@ def _killed(tool: list[str]) -> str:
 def _signalled(tool: list[str]) -> str:
     """The program has the number of the process that was started: there is nobody in between."""
     script = "trap 'echo caught; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
-    with subprocess.Popen([*tool, "soft", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True) as started:
-        assert started.stdout is not None
-        try:
-            if started.stdout.readline() != "ready\n":
-                return "the program did not start"
-            command = Path(f"/proc/{started.pid}/comm").read_text().strip()
-            started.send_signal(signal.SIGUSR1)
-            printed = started.stdout.read()
-            status = started.wait(TIMEOUT)
-        finally:
-            started.kill()
+    words = [*tool, "soft", "--", "sh", "-c", script]
+    with processes.beside(words, output=subprocess.PIPE, errors=subprocess.DEVNULL) as started:
+        if started.stdout.readline() != "ready\n":
+            return "the program did not start"
+        command = Path(f"/proc/{started.pid}/comm").read_text().strip()
+        started.send_signal(signal.SIGUSR1)
+        printed = started.stdout.read()
+        status = started.wait(TIMEOUT)
     if (command, printed, status) == ("sh", "caught\n", 3):
         return ""
     return f"process {command!r} printed {printed!r} and ended with {status}"
