@@ -22,7 +22,9 @@ def on_this_machine(lane: Lane, selection: Selection, out: Path, verbose: bool) 
         environment=lane.environment(),
         on_line=progress.line if verbose else None,
     )
-    return _finished(lane, report, log, status, time.monotonic() - started)
+    return _finished(
+        lane, report, log, status, time.monotonic() - started, may_be_empty=lane.is_partial and bool(selection.words)
+    )
 
 
 def in_a_guest(
@@ -118,9 +120,9 @@ def _collect(lane: Lane, out: Path, seconds: float, fallback: Path | None = None
 
 
 def _finished(
-    lane: Lane, report: Path, log: Path, status: int | None, seconds: float
+    lane: Lane, report: Path, log: Path, status: int | None, seconds: float, *, may_be_empty: bool = False
 ) -> LaneReport:
-    tests = gtest_results.read(lane.name, lane.program, report, log, status)
+    tests = gtest_results.read(lane.name, lane.program, report, log, status, may_be_empty=may_be_empty)
     counts = {outcome: sum(test.outcome is outcome for test in tests) for outcome in Outcome}
     told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
     progress.line(f"lane {lane.name}: {told or 'no tests'} ({seconds:.0f} s)")

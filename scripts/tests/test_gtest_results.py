@@ -28,8 +28,8 @@ class GtestResults(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.report, self.log = Path(folder.name, "report.xml"), Path(folder.name, "log")
 
-    def read(self, status):
-        return gtest_results.read("rxe", "device_tests", self.report, self.log, status)
+    def read(self, status, **options):
+        return gtest_results.read("rxe", "device_tests", self.report, self.log, status, **options)
 
     def test_outcomes_and_messages(self):
         self.report.write_text(REPORT)
@@ -54,6 +54,11 @@ class GtestResults(unittest.TestCase):
     def test_a_lane_that_ran_no_test_is_a_failure(self):
         self.report.write_text("<testsuites></testsuites>")
         self.assertEqual([(t.name, t.outcome) for t in self.read(0)], [("rxe ran no test", Outcome.FAILED)])
+
+    def test_a_lane_without_the_tests_that_were_asked_for_may_be_empty(self):
+        self.report.write_text("<testsuites></testsuites>")
+        self.assertEqual(self.read(0, may_be_empty=True), [])
+        self.assertEqual([t.name for t in self.read(1, may_be_empty=True)], ["rxe ended badly"])
 
     def test_a_sanitizer_report_after_the_last_test_is_a_failure(self):
         self.report.write_text('<testsuites><testcase name="a" status="run" classname="s"/></testsuites>')
