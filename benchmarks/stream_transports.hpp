@@ -29,8 +29,8 @@ class rdmaxx_stream {
   class listener {
    public:
     explicit listener(const std::string& address)
-        : waiting_(rdmaxx::listener::bind(address + ":0").value()) {}
-    [[nodiscard]] std::uint16_t port() const { return waiting_.local_addr().port(); }
+        : waiting_(rdmaxx::stream_listener::listen(address + ":0").value()) {}
+    [[nodiscard]] std::uint16_t port() const { return waiting_.local_address().port(); }
     [[nodiscard]] rdmaxx_stream accept() const { return rdmaxx_stream(waiting_.accept().value()); }
 
    private:

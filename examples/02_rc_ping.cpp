@@ -32,10 +32,10 @@ namespace {
 constexpr std::chrono::seconds patience(10);
 constexpr std::size_t message_bytes = 64;
 
-/// What each side must know of the other. Sent as it is: both have the same byte order.
+/// What each side must know of the other.
 struct introduction {
   std::array<std::byte, qp_endpoint::serialized_size> endpoint{};
-  remote_address note{};
+  std::array<std::byte, remote_address::serialized_size> note{};
 };
 
 /// Sleeps until the next completion comes; throws if it is a failure, or if none comes in time.
@@ -74,7 +74,7 @@ void play(const context& ctx, tcp_line& line, bool client) {
   write_text(note.bytes(), client ? "a note from the client" : "a note from the server");
 
   const auto peer = line.exchange(
-      introduction{.endpoint = qp.endpoint().value().to_bytes(), .note = note.remote()});
+      introduction{.endpoint = qp.endpoint().value().to_bytes(), .note = note.remote().to_bytes()});
   qp.connect(qp_endpoint::from_bytes(peer.endpoint).value()).value();
   fmt::print("connected: {}\n", qp);
 
@@ -102,7 +102,8 @@ void play(const context& ctx, tcp_line& line, bool client) {
     if (!client) send(pong);
   }
 
-  qp.post(read_wr{.from = peer.note, .into = fetched.scatter()}).value();
+  const auto there = remote_address::from_bytes(peer.note).value();
+  qp.post(read_wr{.from = there, .into = fetched.scatter()}).value();
   (void)next_completion(send_cq);
   fmt::print("read: {}\n", read_text(fetched.bytes()));
   line.exchange('d');  // the note must stay until the other side has read it

@@ -40,8 +40,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const auto waiting = listener::bind(argv[1]).value();
-    fmt::print("listening on {}\n", waiting.local_addr());
+    const auto waiting = stream_listener::listen(argv[1]).value();
+    fmt::print("listening on {}\n", waiting.local_address());
     std::fflush(stdout);
     const unsigned long last = argc == 3 ? std::stoul(argv[2]) : 0;
     std::vector<std::future<void>> serving;

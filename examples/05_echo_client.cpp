@@ -25,10 +25,10 @@ int main(int argc, char** argv) {
   try {
     const auto words = fmt::format("{}", fmt::join(argv + 2, argv + argc, " "));
     auto server = stream::connect(argv[1], {.read_timeout = 10s}).value();
-    server.write_all(std::as_bytes(std::span(words))).value();
+    server.write_all(words).value();
     server.shutdown(direction::write);
     std::string answer(words.size(), '\0');
-    server.read_exactly(std::as_writable_bytes(std::span(answer))).value();
+    server.read_exactly(answer).value();
     server.close().value();
     if (answer != words) throw std::runtime_error("something else came back");
     fmt::print("{}\n", answer);

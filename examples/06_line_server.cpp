@@ -39,7 +39,7 @@ std::string answer(std::map<std::string, std::string>& store, const std::string&
   return found == store.end() ? "nothing" : found->second;
 }
 
-int serve(const listener& waiting) {
+int serve(const stream_listener& waiting) {
   std::map<std::string, std::string> store;
   for (;;) {
     auto accepted = waiting.accept();
@@ -88,8 +88,8 @@ int main(int argc, char** argv) {
   }
   try {
     if (argc > 2) return ask(argv[1], std::span(argv, argv + argc).subspan(2));
-    const auto waiting = listener::bind(argv[1]).value();
-    fmt::print("listening on {}\n", waiting.local_addr());
+    const auto waiting = stream_listener::listen(argv[1]).value();
+    fmt::print("listening on {}\n", waiting.local_address());
     std::fflush(stdout);
     return serve(waiting);
   } catch (const std::exception& failure) {

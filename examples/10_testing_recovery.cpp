@@ -67,16 +67,18 @@ class journal {
   void reconnect() {
     ++connections;
     for (auto* each : {&own_, &replica_}) each->qp.reset().value();
-    const connect_options options{.timeout = 18, .retry_count = 7};  // 8.6 s in all
+    const qp_connect_options options{.ack_timeout = 1s, .retry_count = 7};  // 8.6 s in all
     const auto own = own_.qp.endpoint().value();
     own_.qp.connect(replica_.qp.endpoint().value(), options).value();
     replica_.qp.connect(own, options).value();
   }
 
   work_completion next_completion() const {
-    std::array<work_completion, 1> one;
-    while (wait_completions(own_.cq, one, 1ms).value().empty()) while_waiting();
-    return one.front();
+    for (;;) {
+      auto next = wait_completion(own_.cq, 1ms);
+      if (next || next.error() != std::errc::timed_out) return std::move(next).value();
+      while_waiting();
+    }
   }
 
   end& own_;

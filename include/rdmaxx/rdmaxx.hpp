@@ -25,6 +25,7 @@
 #include <rdmaxx/core/unsafe.hpp>
 #include <rdmaxx/core/version.hpp>
 #include <rdmaxx/verbs/access.hpp>
+#include <rdmaxx/verbs/ack_timeout.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/async_event.hpp>
 #include <rdmaxx/verbs/completion_channel.hpp>
@@ -45,6 +46,7 @@
 #include <rdmaxx/verbs/queue_drain.hpp>
 #include <rdmaxx/verbs/queue_pair.hpp>
 #include <rdmaxx/verbs/remote_address.hpp>
+#include <rdmaxx/verbs/rnr_timer.hpp>
 #include <rdmaxx/verbs/scatter_gather.hpp>
 #include <rdmaxx/verbs/shared_receive_queue.hpp>
 #include <rdmaxx/verbs/spin_policy.hpp>
@@ -75,11 +77,12 @@
 #include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/greeting.hpp>
 #include <rdmaxx/stream/iostream.hpp>
-#include <rdmaxx/stream/listener.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
 #include <rdmaxx/stream/receive_half.hpp>
 #include <rdmaxx/stream/send_half.hpp>
+#include <rdmaxx/stream/sendable_elements.hpp>
 #include <rdmaxx/stream/stream.hpp>
+#include <rdmaxx/stream/stream_listener.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 #endif
 

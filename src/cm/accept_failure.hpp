@@ -6,7 +6,7 @@
 #include <rdmaxx/cm/cm_id.hpp>
 #include <rdmaxx/core/error.hpp>
 
-#include "cm/peers_failure.hpp"
+#include "cm/peer_error.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
 

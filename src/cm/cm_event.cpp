@@ -213,7 +213,7 @@ rdmaxx::datagram_peer cm_event::datagram_peer() const noexcept {
   return rdmaxx::datagram_peer::from_native(native_->param.ud);
 }
 
-void cm_event::ack() noexcept {
+void cm_event::acknowledge() noexcept {
   if (native_ == nullptr) return;
   // Before the references go: destroying the identifier waits for this acknowledgement.
   auto* const event = std::exchange(native_, nullptr);

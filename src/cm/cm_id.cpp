@@ -15,7 +15,7 @@
 #include "cm/device_context.hpp"
 #include "cm/event_channel_block.hpp"
 #include "cm/loopback.hpp"
-#include "cm/no_port.hpp"
+#include "cm/missing_port.hpp"
 #include "verbs/qp_block.hpp"
 #include "verbs/qp_creation.hpp"
 
@@ -165,8 +165,8 @@ result<void> cm_id::set_ipv6_only(bool only) const {
   return set_option(live(), RDMA_OPTION_ID_AFONLY, only ? 1 : 0, "ipv6_only");
 }
 
-result<void> cm_id::set_ack_timeout(std::uint8_t exponent) const {
-  return set_option(live(), RDMA_OPTION_ID_ACK_TIMEOUT, exponent, "ack_timeout");
+result<void> cm_id::set_ack_timeout(ack_timeout timeout) const {
+  return set_option(live(), RDMA_OPTION_ID_ACK_TIMEOUT, timeout.exponent(), "ack_timeout");
 }
 
 result<void> cm_id::bind(const socket_address& local) const {
@@ -313,7 +313,7 @@ std::string describe(const cm_id_options& options) {
     text += fmt::format(" type_of_service {:#x}", *options.type_of_service);
   if (options.reuse_address) text += " reuse_address";
   if (options.ipv6_only) text += fmt::format(" ipv6_only {}", *options.ipv6_only);
-  if (options.ack_timeout) text += fmt::format(" ack_timeout {}", *options.ack_timeout);
+  if (options.ack_timeout) text += fmt::format(" ack_timeout {}", describe(*options.ack_timeout));
   return text.empty() ? "defaults" : text.substr(1);
 }
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "cm/address_fallback.hpp"
 #include "cm/connection_attempt.hpp"
-#include "cm/first_success.hpp"
-#include "cm/no_port.hpp"
+#include "cm/missing_port.hpp"
 
 namespace RDMAXX_NAMESPACE::cm {
 
@@ -50,13 +50,13 @@ result<cm_id> resolve(const socket_address& peer, const resolve_options& options
 }
 
 result<cm_id> resolve(std::string_view peer, const resolve_options& options) {
-  return detail::first_success(
+  return detail::with_address_fallback(
       peer, options, &resolve_options::timeout,
       [](const socket_address& address, const auto& rest) { return resolve(address, rest); });
 }
 
 result<connection> connect(const socket_address& peer, const connect_options& options) {
-  if (peer.port() == 0) return detail::no_port_error(peer);
+  if (peer.port() == 0) return detail::missing_port_error(peer);
   RDMAXX_TRY(auto attempt, finished(new_id(port_space::tcp, options.id),
                                     connection_steps::to_connect(), options.timeout,
                                     {.source = options.source,
@@ -67,7 +67,7 @@ result<connection> connect(const socket_address& peer, const connect_options& op
 }
 
 result<connection> connect(std::string_view peer, const connect_options& options) {
-  return detail::first_success(
+  return detail::with_address_fallback(
       peer, options, &connect_options::timeout,
       [](const socket_address& address, const auto& rest) { return connect(address, rest); });
 }

@@ -32,12 +32,15 @@ result<void> connection::handle_events() {
   return {};
 }
 
-result<bool> connection::wait_disconnected(std::optional<std::chrono::milliseconds> timeout) {
+result<void> connection::wait_disconnected(std::optional<std::chrono::milliseconds> timeout) {
   const auto end = detail::wait_end(timeout);
   for (;;) {
     RDMAXX_TRY(handle_events());
-    if (down_) return true;
-    if (library_clock::now() >= end) return false;
+    if (down_) return {};
+    if (timeout && library_clock::now() >= end) {
+      return timed_out_error("cm::connection::wait_disconnected", *timeout,
+                             fmt::format("{} to disconnect", describe(peer_address())));
+    }
     RDMAXX_TRY(wait_readable_until(fd(), end));
   }
 }
@@ -66,8 +69,13 @@ result<std::span<work_completion>> connection::wait_completions(
     return detail::discard_events(cq.channel());
   };
   spin_policy policy(spin);
-  RDMAXX_TRY(detail::wait_until_found(
-      detail::wait_end(timeout), policy, poll, [&] { return cq.req_notify(); }, sleep));
+  RDMAXX_TRY(const bool has_found,
+             detail::wait_until_found(
+                 detail::wait_end(timeout), policy, poll, [&] { return cq.req_notify(); }, sleep));
+  if (!has_found && timeout) {
+    return detail::no_completion(*timeout, fmt::format("{} of the connection to {}", describe(cq),
+                                                       describe(peer_address())));
+  }
   return found;
 }
 

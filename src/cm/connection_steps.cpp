@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cm/peers_failure.hpp"
+#include "cm/peer_error.hpp"
 
 namespace RDMAXX_NAMESPACE {
 
@@ -75,7 +75,7 @@ connection_action connection_steps::start() noexcept {
 }
 
 connection_action connection_steps::fail(const error& why) {
-  failure_ = is_passive_ ? detail::peers_failure(why) : why;
+  failure_ = is_passive_ ? detail::as_peer_error(why) : why;
   return connection_action::fail;
 }
 
@@ -106,8 +106,9 @@ connection_action connection_steps::on_refusal(const error& why) {
 connection_action connection_steps::on_deadline(std::chrono::milliseconds waited) {
   if (failure_) return connection_action::fail;
   if (next_ == last_) return connection_action::done;
-  return fail(errno_error(fmt::format("waiting for {}", describe(awaited())), ETIMEDOUT,
-                          fmt::format("timed out after {} ms", waited.count())));
+  return fail(
+      timed_out_error(only_ ? "rdma_get_cm_event" : describe(steps_in_order.at(next_).action),
+                      waited, describe(awaited())));
 }
 
 std::string describe(const connection_steps& steps) {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "cm/awaited_event.hpp"
 #include "cm/loopback.hpp"
 #include "cm/time_until.hpp"
+#include "cm/wait_for_cm_event.hpp"
 
 namespace RDMAXX_NAMESPACE::cm {
 
@@ -15,10 +15,10 @@ namespace {
 result<datagram_destination> destination_of(const cm_id& id, const cm_event& event) {
   const auto peer = event.datagram_peer();
   const auto said = event.private_data();
-  RDMAXX_TRY(auto way, id.pd().create_ah(peer.way));
-  return datagram_destination{.way = std::move(way),
+  RDMAXX_TRY(auto ah, id.pd().create_ah(peer.path));
+  return datagram_destination{.ah = std::move(ah),
                               .queue_pair = peer.queue_pair,
-                              .key = peer.key,
+                              .queue_key = peer.queue_key,
                               .peer_data = {said.begin(), said.end()}};
 }
 
@@ -35,7 +35,7 @@ result<void> check_datagram(const cm_id& id, std::string_view operation) {
 result<void> find_device(const cm_id& id) {
   const auto end = deadline_after(default_timeout);
   RDMAXX_TRY(id.resolve_addr(id.local_address(), detail::time_until(end)));
-  RDMAXX_TRY(detail::awaited_event(id, cm_event_type::addr_resolved, end));
+  RDMAXX_TRY(detail::wait_for_cm_event(id, cm_event_type::addr_resolved, end));
   return {};
 }
 
@@ -58,7 +58,7 @@ result<datagram_destination> find_datagram_peer(const cm_id& resolved,
   const auto end = deadline_after(timeout);
   RDMAXX_TRY(check_datagram(resolved, "find_datagram_peer"));
   RDMAXX_TRY(resolved.connect(parameters));
-  auto event = detail::awaited_event(resolved, cm_event_type::established, end);
+  auto event = detail::wait_for_cm_event(resolved, cm_event_type::established, end);
   if (!event)
     return event.error().within(fmt::format("finding {}", describe(resolved.peer_address())));
   return destination_of(resolved, *event);
@@ -70,14 +70,14 @@ result<datagram_destination> join_multicast(const cm_id& member, const socket_ad
   const auto end = deadline_after(timeout);
   RDMAXX_TRY(check_datagram(member, "join_multicast"));
   RDMAXX_TRY(member.join_multicast(group, kind));
-  auto event = detail::awaited_event(member, cm_event_type::multicast_join, end);
+  auto event = detail::wait_for_cm_event(member, cm_event_type::multicast_join, end);
   if (!event) return event.error().within(fmt::format("joining {}", describe(group)));
   return destination_of(member, *event);
 }
 
 std::string describe(const datagram_destination& destination) {
-  return fmt::format("queue pair {:#x} key {:#x}, {}", destination.queue_pair.value(),
-                     destination.key.value(), describe(destination.way));
+  return fmt::format("queue pair {:#x} queue key {:#x}, {}", destination.queue_pair.value(),
+                     destination.queue_key.value(), describe(destination.ah));
 }
 
 }  // namespace RDMAXX_NAMESPACE::cm

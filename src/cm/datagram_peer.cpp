@@ -5,14 +5,14 @@
 namespace RDMAXX_NAMESPACE {
 
 datagram_peer datagram_peer::from_native(const rdma_ud_param& native) noexcept {
-  return {.way = address_vector::from_native(native.ah_attr),
+  return {.path = address_vector::from_native(native.ah_attr),
           .queue_pair = qpn(native.qp_num),
-          .key = qkey(native.qkey)};
+          .queue_key = qkey(native.qkey)};
 }
 
 std::string describe(const datagram_peer& peer) {
-  return fmt::format("queue pair {:#x} key {:#x}, {}", peer.queue_pair.value(), peer.key.value(),
-                     describe(peer.way));
+  return fmt::format("queue pair {:#x} queue key {:#x}, {}", peer.queue_pair.value(),
+                     peer.queue_key.value(), describe(peer.path));
 }
 
 }  // namespace RDMAXX_NAMESPACE

@@ -86,9 +86,13 @@ result<std::optional<cm_event>> event_channel::try_get_event() const {
   }
 }
 
-result<std::optional<cm_event>> event_channel::get_event(
-    std::optional<std::chrono::milliseconds> timeout) const {
-  return wait_for_event(fd(), timeout, [this] { return try_get_event(); });
+result<cm_event> event_channel::get_event(std::optional<std::chrono::milliseconds> timeout) const {
+  return wait_for_event(
+      fd(), timeout, [this] { return try_get_event(); },
+      [this](std::chrono::milliseconds waited) {
+        return timed_out_error("event_channel::get_event", waited,
+                               fmt::format("a connection manager event on fd {}", fd()));
+      });
 }
 
 std::string describe(const event_channel& channel) {

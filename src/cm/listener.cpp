@@ -7,7 +7,7 @@
 
 #include "cm/connection_attempt.hpp"
 #include "cm/half_open_peers.hpp"
-#include "cm/while_busy.hpp"
+#include "cm/retry_while_busy.hpp"
 
 namespace RDMAXX_NAMESPACE::cm {
 
@@ -16,7 +16,7 @@ namespace {
 result<connection_request> separated(cm_event& event) {
   RDMAXX_TRY(auto id, event.take_id());
   RDMAXX_TRY(const auto channel, event_channel::create());
-  RDMAXX_TRY(detail::while_busy([&] { return id.migrate(channel); }));
+  RDMAXX_TRY(detail::retry_while_busy([&] { return id.migrate(channel); }));
   return connection_request(std::move(id), event);
 }
 
@@ -79,7 +79,7 @@ listener::~listener() = default;
 result<listener> listener::from(cm_id listening) {
   if (!listening) return misuse_error("listener::from", "the identifier is empty");
   RDMAXX_TRY(auto peers,
-             acceptance::peers::create(listening.channel().fd(), most_half_open, "accepting"));
+             acceptance::peers::create(listening.channel().fd(), max_half_open, "accepting"));
   return listener(std::move(listening), std::make_unique<acceptance>(std::move(peers)));
 }
 
@@ -127,16 +127,26 @@ result<std::optional<connection_request>> listener::try_get_request() const {
   }
 }
 
-result<std::optional<connection_request>> listener::get_request(
+result<connection_request> listener::get_request(
     std::optional<std::chrono::milliseconds> timeout) const {
-  return wait_for_event(id_.channel().fd(), timeout, [this] { return try_get_request(); });
+  return wait_for_event(
+      id_.channel().fd(), timeout, [this] { return try_get_request(); },
+      [this](std::chrono::milliseconds waited) {
+        return timed_out_error(
+            "cm::listener::get_request", waited,
+            fmt::format("a connection request on {}", describe(local_address())));
+      });
 }
 
-result<std::optional<connection>> listener::accept(const accept_options& options) const {
+result<connection> listener::accept(const accept_options& options) const {
   const auto end = deadline_after(options.timeout);
   for (;;) {
     RDMAXX_TRY(auto next, try_accept(options));
-    if (next || library_clock::now() >= end) return next;
+    if (next) return *std::move(next);
+    if (library_clock::now() >= end) {
+      return timed_out_error("cm::listener::accept", options.timeout,
+                             fmt::format("a connection on {}", describe(local_address())));
+    }
     RDMAXX_TRY(peers_->half_open().wait(end));
   }
 }

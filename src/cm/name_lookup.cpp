@@ -107,9 +107,8 @@ name_lookup::answer name_lookup::until(const std::string& name, std::chrono::mil
     return std::move(*told);
   }
   asking.detach();
-  return errno_error(call, ETIMEDOUT,
-                     fmt::format("timed out after {} ms waiting for the resolver", timeout.count()),
-                     "the resolver of this host does not answer: see /etc/resolv.conf");
+  return timed_out_error(call, timeout, "the resolver",
+                         "the resolver of this host does not answer: see /etc/resolv.conf");
 }
 
 }  // namespace RDMAXX_NAMESPACE::detail

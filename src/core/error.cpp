@@ -10,6 +10,7 @@
 
 #include <rdmaxx/core/fork.hpp>
 #include <rdmaxx/core/result.hpp>
+#include <rdmaxx/core/text.hpp>
 
 #include "core/fork_hint.hpp"
 #include "core/variant_mark.hpp"
@@ -227,6 +228,13 @@ error misuse_error(std::string_view operation, std::string problem, std::string 
       .problem = std::move(problem),
       .hint = std::move(hint),
   });
+}
+
+error timed_out_error(std::string_view operation, std::chrono::milliseconds waited,
+                      std::string_view awaited, std::string hint) {
+  const auto problem =
+      fmt::format("timed out after {} waiting for {}", duration_text(waited), awaited);
+  return errno_error(operation, ETIMEDOUT, problem, std::move(hint));
 }
 
 void detail::throw_error(const error& failure) { throw exception(failure); }

@@ -12,8 +12,8 @@
 
 #include <rdmaxx/cm/connect.hpp>
 
-#include "cm/first_success.hpp"
-#include "cm/no_port.hpp"
+#include "cm/address_fallback.hpp"
+#include "cm/missing_port.hpp"
 #include "cm/time_until.hpp"
 #include "stream/own_greeting.hpp"
 #include "stream/stream_connection.hpp"
@@ -188,15 +188,16 @@ detail::stream_connection& stream::shared(const detail::call_site& call) const n
 }
 
 result<stream> stream::connect(std::string_view peer, const stream_options& options) {
-  return detail::first_success(peer, options, &stream_options::connect_timeout,
-                               [](const socket_address& address, const stream_options& rest) {
-                                 return connect(address, rest);
-                               });
+  return detail::with_address_fallback(
+      peer, options, &stream_options::connect_timeout,
+      [](const socket_address& address, const stream_options& rest) {
+        return connect(address, rest);
+      });
 }
 
 result<stream> stream::connect(const socket_address& peer, const stream_options& options) {
   RDMAXX_TRY(options.check());
-  if (peer.port() == 0) return detail::no_port_error(peer);
+  if (peer.port() == 0) return detail::missing_port_error(peer);
   const auto deadline = deadline_after(options.connect_timeout);
   const auto here = [&](const error& why) {
     return why.within(fmt::format("connecting to {}", describe(peer)));
@@ -225,15 +226,15 @@ void stream::shutdown(direction which) {
   if (which != direction::write) shared().shutdown_read();
 }
 
-result<void> stream::close(std::chrono::milliseconds deadline) {
-  return shared().close(deadline_after(deadline));
+result<void> stream::close(std::chrono::milliseconds timeout) {
+  return shared().close(deadline_after(timeout));
 }
 
 void stream::abort() { shared().abort(); }
 
-socket_address stream::local_addr() const { return shared().connection().local_address(); }
+socket_address stream::local_address() const { return shared().connection().local_address(); }
 
-socket_address stream::peer_addr() const { return shared().connection().peer_address(); }
+socket_address stream::peer_address() const { return shared().connection().peer_address(); }
 
 stream_statistics stream::statistics() const { return shared().statistics(); }
 
@@ -278,8 +279,8 @@ void read_half::end() noexcept {
   if (shared_ != nullptr) live(shared_).give_up_reading();
 }
 
-result<void> read_half::close(std::chrono::milliseconds deadline) {
-  return live(shared_).close_reading(deadline_after(deadline));
+result<void> read_half::close(std::chrono::milliseconds timeout) {
+  return live(shared_).close_reading(deadline_after(timeout));
 }
 
 void read_half::abort() { live(shared_).abort(); }
@@ -298,8 +299,8 @@ void write_half::end() noexcept {
 
 void write_half::shutdown() { live(shared_).shutdown_write(); }
 
-result<void> write_half::close(std::chrono::milliseconds deadline) {
-  return live(shared_).close_writing(deadline_after(deadline));
+result<void> write_half::close(std::chrono::milliseconds timeout) {
+  return live(shared_).close_writing(deadline_after(timeout));
 }
 
 void write_half::abort() { live(shared_).abort(); }

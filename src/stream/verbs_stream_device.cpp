@@ -36,7 +36,7 @@ result<void> verbs_stream_device::arm(queue which) {
 }
 
 result<std::optional<stream_device::queue>> verbs_stream_device::next_completion_event() {
-  RDMAXX_TRY(const auto event, resources_.channel.try_get());
+  RDMAXX_TRY(const auto event, resources_.channel.try_get_event());
   if (!event) return std::nullopt;
   const bool is_receive = event->queue().native() == resources_.recv_cq.native();
   return is_receive ? queue::receives : queue::sends;

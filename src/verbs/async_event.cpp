@@ -172,7 +172,7 @@ result<async_event_queue> context::async_events() const {
   return async_event_queue(*this);
 }
 
-result<std::optional<async_event>> async_event_queue::try_get() const {
+result<std::optional<async_event>> async_event_queue::try_get_event() const {
   RDMAXX_TRY(detail::handle_access::check_process(context_, "ibv_get_async_event"));
   for (;;) {
     ibv_async_event native{};
@@ -191,9 +191,14 @@ result<std::optional<async_event>> async_event_queue::try_get() const {
   }
 }
 
-result<std::optional<async_event>> async_event_queue::wait(
+result<async_event> async_event_queue::get_event(
     std::optional<std::chrono::milliseconds> timeout) const {
-  return wait_for_event(fd(), timeout, [this] { return try_get(); });
+  return wait_for_event(
+      fd(), timeout, [this] { return try_get_event(); },
+      [this](std::chrono::milliseconds waited) {
+        return timed_out_error("async_event_queue::get_event", waited,
+                               fmt::format("an event of {}", context_.device_name()));
+      });
 }
 
 std::string describe(const async_event_queue& events) {

@@ -70,7 +70,7 @@ const rdmaxx::context& completion_channel::context() const noexcept {
   return detail::block_of(*this).parent;
 }
 
-result<std::optional<cq_event>> completion_channel::try_get() const {
+result<std::optional<cq_event>> completion_channel::try_get_event() const {
   RDMAXX_TRY(detail::handle_access::check_process(*this, "ibv_get_cq_event"));
   auto& block = detail::block_of(*this);
   for (;;) {
@@ -93,10 +93,17 @@ result<std::optional<cq_event>> completion_channel::try_get() const {
   }
 }
 
-result<std::optional<cq_event>> completion_channel::wait(
+result<cq_event> completion_channel::get_event(
     std::optional<std::chrono::milliseconds> timeout) const {
   (void)live(no_channel);
-  return wait_for_event(fd(), timeout, [this] { return try_get(); });
+  return wait_for_event(
+      fd(), timeout, [this] { return try_get_event(); },
+      [this](std::chrono::milliseconds waited) {
+        return timed_out_error(
+            "completion_channel::get_event", waited,
+            fmt::format("a completion event on fd {}", fd()),
+            "arm the queue with req_notify(), and poll what had completed before that");
+      });
 }
 
 std::string describe(const completion_channel& channel) {

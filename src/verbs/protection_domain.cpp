@@ -41,7 +41,7 @@ error registration_failed(int errno_value, std::span<const std::byte> buffer, ac
   return errno_error("ibv_reg_mr", errno_value, what, hint);
 }
 
-result<detail::page_buffer> map_pages(const region_allocation& wanted) {
+result<detail::page_buffer> map_pages(const owned_region_config& wanted) {
   constexpr std::string_view call = "allocating a region";
   if (wanted.bytes == 0)
     return misuse_error(call, "0 bytes were asked for", "ask for at least one byte");
@@ -79,7 +79,7 @@ result<Region> register_buffer(const protection_domain& pd, std::span<const std:
   return detail::handle_access::make<Region>(block->native, std::move(reference), access);
 }
 
-result<owned_region> allocate(const protection_domain& pd, const region_allocation& wanted,
+result<owned_region> allocate(const protection_domain& pd, const owned_region_config& wanted,
                               access_flags access) {
   RDMAXX_TRY(auto pages, map_pages(wanted));
   const auto bytes = pages.bytes().first(wanted.bytes);
@@ -127,16 +127,16 @@ result<memory_region> protection_domain::register_shared(unsafe_t, std::span<std
   return register_buffer<memory_region>(*this, buffer, with_local_write(access));
 }
 
-result<owned_region> protection_domain::allocate_local(const region_allocation& wanted) const {
+result<owned_region> protection_domain::allocate_local(const owned_region_config& wanted) const {
   return allocate(*this, wanted, access::local_write);
 }
 
-result<owned_region> protection_domain::allocate_shared(unsafe_t, const region_allocation& wanted,
+result<owned_region> protection_domain::allocate_shared(unsafe_t, const owned_region_config& wanted,
                                                         access_flags access) const {
   return allocate(*this, wanted, access | access::local_write);
 }
 
-std::string describe(const region_allocation& wanted) {
+std::string describe(const owned_region_config& wanted) {
   return fmt::format("{} bytes{}", wanted.bytes, wanted.huge_pages ? " in huge pages" : "");
 }
 

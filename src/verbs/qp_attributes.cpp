@@ -49,15 +49,20 @@ void for_each_attribute(Attributes& a, Native& n, Visit visit) {
   visit(
       qp_attribute::path_mtu, a.path_mtu, "path_mtu", n.path_mtu,
       [](mtu size) { return static_cast<ibv_mtu>(size); }, [](ibv_mtu size) { return mtu(size); });
-  visit(qp_attribute::timeout, a.timeout, "timeout", n.timeout, plain, plain);
+  visit(
+      qp_attribute::ack_timeout, a.ack_timeout, "ack_timeout", n.timeout,
+      [](ack_timeout timeout) { return timeout.exponent(); },
+      [](std::uint8_t exponent) { return ack_timeout::from_exponent(exponent); });
   visit(qp_attribute::retry_count, a.retry_count, "retry_count", n.retry_cnt, plain, plain);
   visit(qp_attribute::rnr_retry, a.rnr_retry, "rnr_retry", n.rnr_retry, plain, plain);
   visit(qp_attribute::rq_psn, a.rq_psn, "rq_psn", n.rq_psn, strong,
         [](std::uint32_t number) { return psn(number); });
   visit(qp_attribute::max_rd_atomic, a.max_rd_atomic, "max_rd_atomic", n.max_rd_atomic, plain,
         plain);
-  visit(qp_attribute::min_rnr_timer, a.min_rnr_timer, "min_rnr_timer", n.min_rnr_timer, plain,
-        plain);
+  visit(
+      qp_attribute::min_rnr_timer, a.min_rnr_timer, "min_rnr_timer", n.min_rnr_timer,
+      [](rnr_timer timer) { return timer.code(); },
+      [](std::uint8_t code) { return rnr_timer::from_code(code); });
   visit(qp_attribute::sq_psn, a.sq_psn, "sq_psn", n.sq_psn, strong,
         [](std::uint32_t number) { return psn(number); });
   visit(qp_attribute::max_dest_rd_atomic, a.max_dest_rd_atomic, "max_dest_rd_atomic",
@@ -106,7 +111,7 @@ qp_transition connected_transition(bool reliable, qp_state from, qp_state to) no
         {alternate_path, qp_attribute::access, pkey_index}};
   }
   if (from == rtr && to == rts) {
-    return {true, mask{sq_psn} | if_reliable({timeout, retry_count, rnr_retry, max_rd_atomic}),
+    return {true, mask{sq_psn} | if_reliable({ack_timeout, retry_count, rnr_retry, max_rd_atomic}),
             running};
   }
   if ((from == rts || from == sqd) && to == rts) return {true, {}, running};
@@ -115,7 +120,7 @@ qp_transition connected_transition(bool reliable, qp_state from, qp_state to) no
     return {true,
             {},
             mask{path, alternate_path, qp_attribute::access, pkey_index, path_migration} |
-                if_reliable({port, timeout, retry_count, rnr_retry, max_rd_atomic,
+                if_reliable({port, ack_timeout, retry_count, rnr_retry, max_rd_atomic,
                              max_dest_rd_atomic, min_rnr_timer})};
   }
   if (from == sqe && to == rts && !reliable)
@@ -212,8 +217,8 @@ std::string_view describe(qp_attribute attribute) noexcept {
       return "path";
     case qp_attribute::path_mtu:
       return "path_mtu";
-    case qp_attribute::timeout:
-      return "timeout";
+    case qp_attribute::ack_timeout:
+      return "ack_timeout";
     case qp_attribute::retry_count:
       return "retry_count";
     case qp_attribute::rnr_retry:
@@ -249,8 +254,8 @@ std::string describe(const qp_capabilities& capabilities) {
 }
 
 std::string describe(const rdmaxx::alternate_path& path) {
-  return fmt::format("{} pkey_index {} timeout {}", describe(path.path), path.pkey_index,
-                     path.timeout);
+  return fmt::format("{} pkey_index {} ack_timeout {}", describe(path.path), path.pkey_index,
+                     describe(path.ack_timeout));
 }
 
 qp_attribute_mask qp_attributes::mask() const noexcept {
@@ -274,7 +279,7 @@ ibv_qp_attr qp_attributes::native() const noexcept {
     native.alt_ah_attr = alternate_path->path.native();
     native.alt_port_num = alternate_path->path.port;
     native.alt_pkey_index = alternate_path->pkey_index;
-    native.alt_timeout = alternate_path->timeout;
+    native.alt_timeout = alternate_path->ack_timeout.exponent();
   }
   return native;
 }
@@ -289,7 +294,7 @@ qp_attributes qp_attributes::from_native(const ibv_qp_attr& native, qp_attribute
   if (mask.has(qp_attribute::alternate_path)) {
     attributes.alternate_path = {.path = address_vector::from_native(native.alt_ah_attr),
                                  .pkey_index = native.alt_pkey_index,
-                                 .timeout = native.alt_timeout};
+                                 .ack_timeout = ack_timeout::from_exponent(native.alt_timeout)};
   }
   return attributes;
 }

@@ -76,7 +76,7 @@ error creation_failed(std::string_view call, int errno_value, const queue_pair_c
 constexpr qp_attribute_mask everything_but_rare{
     qp_attribute::state,         qp_attribute::access,       qp_attribute::pkey_index,
     qp_attribute::port,          qp_attribute::queue_key,    qp_attribute::path,
-    qp_attribute::path_mtu,      qp_attribute::timeout,      qp_attribute::retry_count,
+    qp_attribute::path_mtu,      qp_attribute::ack_timeout,  qp_attribute::retry_count,
     qp_attribute::rnr_retry,     qp_attribute::rq_psn,       qp_attribute::max_rd_atomic,
     qp_attribute::sq_psn,        qp_attribute::destination,  qp_attribute::max_dest_rd_atomic,
     qp_attribute::min_rnr_timer, qp_attribute::capabilities, qp_attribute::path_migration,
@@ -96,7 +96,7 @@ qp_attribute_mask meaningful(qp_type type, qp_state now) noexcept {
   if (now == qp_state::init) return mask;
   mask |= {path, path_mtu, destination, rq_psn, sq_psn};
   if (type == qp_type::rc)
-    mask |= {timeout, retry_count, rnr_retry, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer};
+    mask |= {ack_timeout, retry_count, rnr_retry, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer};
   return mask;
 }
 

@@ -60,7 +60,7 @@ result<gid_entry> own_gid(const context& ctx, std::uint8_t port,
 }
 
 result<address_vector> path_to(const qp_endpoint& peer, const port_attributes& port,
-                               const gid_entry& own, const connect_options& options) {
+                               const gid_entry& own, const qp_connect_options& options) {
   address_vector path{.port = options.port,
                       .service_level = options.service_level,
                       .traffic_class = options.traffic_class,
@@ -111,7 +111,7 @@ result<qp_endpoint> queue_pair::endpoint(const endpoint_options& options) const 
   };
 }
 
-result<void> queue_pair::to_init(const connect_options& options) const {
+result<void> queue_pair::to_init(const qp_connect_options& options) const {
   RDMAXX_TRY(pd().context().query_port(options.port));
   qp_attributes attributes{
       .state = qp_state::init, .pkey_index = options.pkey_index, .port = options.port};
@@ -123,7 +123,7 @@ result<void> queue_pair::to_init(const connect_options& options) const {
   return modify(attributes);
 }
 
-result<void> queue_pair::to_rtr(const qp_endpoint& peer, const connect_options& options) const {
+result<void> queue_pair::to_rtr(const qp_endpoint& peer, const qp_connect_options& options) const {
   if (type() == qp_type::ud) return modify({.state = qp_state::rtr});
   const auto& ctx = pd().context();
   RDMAXX_TRY(const auto port, ctx.query_port(options.port));
@@ -148,11 +148,11 @@ result<void> queue_pair::to_rtr(const qp_endpoint& peer, const connect_options& 
   return modify(attributes);
 }
 
-result<void> queue_pair::to_rts(const qp_endpoint& peer, const connect_options& options) const {
+result<void> queue_pair::to_rts(const qp_endpoint& peer, const qp_connect_options& options) const {
   qp_attributes attributes{.state = qp_state::rts,
                            .sq_psn = options.first_psn.value_or(detail::block_of(*this).first_psn)};
   if (type() == qp_type::rc) {
-    attributes.timeout = options.timeout;
+    attributes.ack_timeout = options.ack_timeout;
     attributes.retry_count = options.retry_count;
     attributes.rnr_retry = options.rnr_retry;
     attributes.max_rd_atomic =
@@ -161,7 +161,7 @@ result<void> queue_pair::to_rts(const qp_endpoint& peer, const connect_options& 
   return modify(attributes);
 }
 
-result<void> queue_pair::connect(const qp_endpoint& peer, const connect_options& options) const {
+result<void> queue_pair::connect(const qp_endpoint& peer, const qp_connect_options& options) const {
   RDMAXX_TRY(check_can_connect(*this, "connect"));
   if (const auto begun = to_init(options); !begun) return cannot_begin(*this, begun.error());
   RDMAXX_TRY(to_rtr(peer, options));
@@ -174,12 +174,12 @@ std::string describe(const endpoint_options& options) {
                      options.queue_key.value());
 }
 
-std::string describe(const connect_options& options) {
+std::string describe(const qp_connect_options& options) {
   return fmt::format(
-      "port {} gid_index {} access {} timeout {} retry_count {} rnr_retry {} min_rnr_timer {}",
+      "port {} gid_index {} access {} ack_timeout {} retry_count {} rnr_retry {} min_rnr_timer {}",
       options.port, options.gid_index ? std::to_string(*options.gid_index) : "automatic",
-      describe(options.access), options.timeout, options.retry_count, options.rnr_retry,
-      options.min_rnr_timer);
+      describe(options.access), describe(options.ack_timeout), options.retry_count,
+      options.rnr_retry, describe(options.min_rnr_timer));
 }
 
 }  // namespace RDMAXX_NAMESPACE

@@ -31,10 +31,10 @@ result<void> queue_pair::drain(const completion_sink& sink,
     RDMAXX_TRY(draining.advance(found));
     if (draining.is_done()) break;
     if (library_clock::now() >= deadline) {
-      return errno_error("drain", ETIMEDOUT,
-                         fmt::format("queue pair {:#x} has not flushed its {} queue",
-                                     number().value(), draining.awaited_queue()),
-                         "another thread may be polling the completion queue");
+      return timed_out_error("queue_pair::drain", timeout,
+                             fmt::format("queue pair {:#x} to flush its {} queue", number().value(),
+                                         draining.awaited_queue()),
+                             "another thread may be polling the completion queue");
     }
     if (found == 0) std::this_thread::yield();
   }

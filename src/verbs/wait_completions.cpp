@@ -1,7 +1,6 @@
 #include <rdmaxx/verbs/wait_completions.hpp>
 
 #include <array>
-#include <cerrno>
 
 #include <fmt/format.h>
 
@@ -15,19 +14,26 @@ result<void> detail::sleep_on(const completion_channel& channel,
 
 result<void> detail::discard_events(const completion_channel& channel) {
   for (;;) {  // each was the answer to a req_notify(), which will be asked for again
-    RDMAXX_TRY(const auto event, channel.try_get());
+    RDMAXX_TRY(const auto event, channel.try_get_event());
     if (!event) return {};
   }
+}
+
+error detail::no_completion(std::chrono::milliseconds waited, std::string_view where) {
+  return timed_out_error("wait_completions", waited, fmt::format("a completion on {}", where),
+                         "check that the peer is alive and has posted its receives");
 }
 
 result<std::span<work_completion>> wait_completions(
     const completion_queue& cq, std::span<work_completion> into,
     std::optional<std::chrono::milliseconds> timeout, spin_policy& spin) {
   std::span<work_completion> found;
-  RDMAXX_TRY(detail::wait_on(cq, detail::wait_end(timeout), spin, [&]() -> result<bool> {
-    RDMAXX_TRY(found, cq.poll(into));
-    return !found.empty();
-  }));
+  RDMAXX_TRY(const bool has_found,
+             detail::wait_on(cq, detail::wait_end(timeout), spin, [&]() -> result<bool> {
+               RDMAXX_TRY(found, cq.poll(into));
+               return !found.empty();
+             }));
+  if (!has_found && timeout) return detail::no_completion(*timeout, describe(cq));
   return found;
 }
 
@@ -43,12 +49,7 @@ result<work_completion> wait_completion(const completion_queue& cq,
                                         std::chrono::microseconds spin) {
   std::array<work_completion, 1> one;
   RDMAXX_TRY(const auto found, wait_completions(cq, one, timeout, spin));
-  if (!found.empty()) return found.front();
-  return errno_error(
-      "waiting for a completion", ETIMEDOUT,
-      fmt::format("nothing completed within {} ms on {}",
-                  timeout.value_or(std::chrono::milliseconds::zero()).count(), describe(cq)),
-      "is the peer alive, and are its receives posted?");
+  return found.front();
 }
 
 }  // namespace RDMAXX_NAMESPACE

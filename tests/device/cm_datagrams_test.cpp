@@ -66,9 +66,9 @@ class cm_datagrams : public ::testing::Test {
     fill_pattern(outgoing.bytes(), seed);
     to.post(recv_wr{.into = incoming.scatter()}).value();
     from.post(ud_send_wr{.from = outgoing.gather(),
-                         .to = destination.way,
+                         .to = destination.ah,
                          .remote_queue_pair = destination.queue_pair,
-                         .remote_key = destination.key})
+                         .remote_queue_key = destination.queue_key})
         .value();
     wait_for_success(from.send_cq());
     const auto received = wait_for_success(to.recv_cq());
@@ -96,7 +96,7 @@ TEST_F(cm_datagrams, a_service_tells_its_queue_pair_and_datagrams_reach_it) {
   const auto peer = finding.get().value();
 
   EXPECT_EQ(peer.queue_pair, server.qp().number()) << peer;
-  EXPECT_EQ(peer.key, qkey{RDMA_UDP_QKEY}) << peer;
+  EXPECT_EQ(peer.queue_key, qkey{RDMA_UDP_QKEY}) << peer;
   EXPECT_EQ(text_of(peer.peer_data), "the service");
   EXPECT_TRUE(arrives(client.qp(), peer, server.qp(), 1));
 }
@@ -187,7 +187,7 @@ TEST_F(cm_datagrams, leaving_does_not_wait_for_an_event_of_this_thread) {
 
   ASSERT_FALSE(refused.has_value());
   EXPECT_TRUE(refused.error() == std::errc::device_or_resource_busy) << refused.error();
-  joined.ack();
+  joined.acknowledge();
   EXPECT_TRUE(id.leave_multicast(group()).has_value());
 }
 

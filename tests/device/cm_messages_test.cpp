@@ -72,7 +72,7 @@ TEST(cm_messages, an_ipv6_address_without_brackets_is_told_to_use_them) {
   EXPECT_EQ(connected.error().category(), error_category::misuse) << connected.error();
   EXPECT_THAT(connected.error().message(), HasSubstr("use brackets: [::1]:7471"));
 
-  const auto bound = listener::bind("::1:7471");
+  const auto bound = stream_listener::listen("::1:7471");
   ASSERT_FALSE(bound.has_value());
   EXPECT_THAT(bound.error().message(), HasSubstr("use brackets: [::1]:7471"));
 }
@@ -99,8 +99,8 @@ TEST(stream_messages, writing_after_the_own_shutdown_is_misuse) {
 TEST(stream_messages, streams_and_halves_are_described_with_their_queue_pair) {
   stream_pair pair;
   const auto number = fmt::format("queue pair {:#x}", pair.client.native().qp.number().value());
-  const auto way =
-      fmt::format("{} → {}", describe(pair.client.local_addr()), describe(pair.client.peer_addr()));
+  const auto way = fmt::format("{} → {}", describe(pair.client.local_address()),
+                               describe(pair.client.peer_address()));
   EXPECT_THAT(describe(pair.client), AllOf(HasSubstr("stream " + way), HasSubstr(number)));
   const auto [reads, writes] = std::move(pair.client).into_split();
   EXPECT_THAT(describe(reads), AllOf(HasSubstr("read_half " + way), HasSubstr(number)));

@@ -38,13 +38,12 @@ std::vector<work_completion> wait_for(const completion_queue& cq, std::size_t co
     // Without arming: that there is no event may be what the test is about.
     const auto some =
         wait_completions(cq, std::span(room).first(std::min(room.size(), count - found.size())),
-                         patience, spin_policy::always)
-            .value();
-    if (some.empty()) {
-      throw std::runtime_error(fmt::format("waited {} s for {} completions and got:{}",
-                                           patience.count(), count, list_of(found)));
+                         patience, spin_policy::always);
+    if (!some) {
+      throw exception(some.error().within(
+          fmt::format("waiting for {} completions after:{}", count, list_of(found))));
     }
-    found.insert(found.end(), some.begin(), some.end());
+    found.insert(found.end(), some->begin(), some->end());
   }
   return found;
 }

@@ -30,7 +30,6 @@ class completion_waits : public ::testing::Test {
     for (int round = 0; round < rounds; ++round) {
       if (serves) side.qp.post(send_wr{.from = memory.gather(), .flags = {}}).value();
       const auto found = wait_completions(side.recv_cq, one, patience, spin).value();
-      if (found.empty()) throw std::runtime_error("no ball came");
       if (!found.front()) throw exception(found.front().error());
       // Before the answer that asks for the next one.
       side.qp.post(recv_wr{.into = memory.scatter()}).value();
@@ -80,7 +79,7 @@ TEST_F(completion_waits, end_when_the_time_is_over) {
   std::array<work_completion, 4> room;
   const auto start = std::chrono::steady_clock::now();
 
-  EXPECT_TRUE(wait_completions(pair.a.recv_cq, room, 100ms).value().empty());
+  EXPECT_EQ(wait_completions(pair.a.recv_cq, room, 100ms).error(), std::errc::timed_out);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 100ms);
   const auto late = wait_completion(pair.a.recv_cq, 1ms);
 
@@ -96,7 +95,7 @@ TEST_F(completion_waits, leave_a_channel_whose_queues_can_end_after_many_events)
   for (int i = 0; i < 100; ++i) {
     pair.a.send_cq.req_notify().value();
     pair.a.qp.post(write_wr{.from = from.gather(), .to = to.remote()}).value();
-    ASSERT_TRUE(pair.a.channel.wait(patience).value().has_value());
+    ASSERT_TRUE(pair.a.channel.get_event(patience).has_value());
     wait_for_success(pair.a.send_cq);
   }
 
@@ -124,7 +123,7 @@ TEST_F(completion_waits, serve_a_consumer) {
           EXPECT_EQ(c.id(), wr_id{next++});
         },
         patience, spin);
-    ASSERT_GT(shown.value(), 0U) << "waited in vain";
+    ASSERT_GT(shown.value(), 0U);
   }
 }
 

@@ -30,7 +30,7 @@ pair_side unconnected_side(const context& ctx, const pair_options& options) {
   return side;
 }
 
-void connect_by_hand(const pair_side& a, const pair_side& b, const connect_options& options) {
+void connect_by_hand(const pair_side& a, const pair_side& b, const qp_connect_options& options) {
   const endpoint_options mine{
       .port = options.port, .gid_index = options.gid_index, .queue_key = options.queue_key};
   const auto endpoint_a = a.qp.endpoint(mine).value();

@@ -22,7 +22,7 @@ struct pair_options {
   std::uint32_t cq_capacity = 256;
   bool with_channel = false;  ///< both completion queues of a side send their events to its channel
   bool one_cq = false;        ///< send and receive completions of a side share a queue
-  connect_options connect{};  ///< no meaning on iWARP
+  qp_connect_options connect{};  ///< no meaning on iWARP
 };
 
 /// One side of a connection.
@@ -50,6 +50,7 @@ struct connected_pair {
 [[nodiscard]] pair_side unconnected_side(const context& ctx, const pair_options& options = {});
 
 /// Connects two sides made by unconnected_side(); not for iWARP.
-void connect_by_hand(const pair_side& a, const pair_side& b, const connect_options& options = {});
+void connect_by_hand(const pair_side& a, const pair_side& b,
+                     const qp_connect_options& options = {});
 
 }  // namespace rdmaxx::device_tests

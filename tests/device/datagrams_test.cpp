@@ -27,7 +27,7 @@ class datagrams : public ::testing::Test {
     ctx_ = device_under_test::get().open();
   }
 
-  [[nodiscard]] pair_side ready_side(const connect_options& options = {}) const {
+  [[nodiscard]] pair_side ready_side(const qp_connect_options& options = {}) const {
     auto side = unconnected_side(ctx_, {.type = qp_type::ud});
     side.qp.connect({}, options).value();
     return side;
@@ -61,7 +61,7 @@ TEST_F(datagrams, a_datagram_arrives_after_its_grh) {
                        .from = from.gather(),
                        .to = to_b,
                        .remote_queue_pair = b.qp.number(),
-                       .remote_key = key,
+                       .remote_queue_key = key,
                        .imm = 0xabcd})
       .value();
 
@@ -95,14 +95,14 @@ TEST_F(datagrams, the_receiver_can_answer_the_sender) {
     a.qp.post(ud_send_wr{.from = question.gather(),
                          .to = to_b,
                          .remote_queue_pair = b.qp.number(),
-                         .remote_key = key})
+                         .remote_queue_key = key})
         .value();
     const auto received = wait_for_success(b.recv_cq);
     const auto back = b.pd.create_ah(received, at_b.bytes().first(grh_bytes)).value();
     b.qp.post(ud_send_wr{.from = at_b.gather(at_b.bytes().subspan(grh_bytes)),
                          .to = back,
                          .remote_queue_pair = received.source_queue_pair(),
-                         .remote_key = key})
+                         .remote_queue_key = key})
         .value();
 
     EXPECT_EQ(wait_for_success(a.recv_cq).source_queue_pair(), b.qp.number());
@@ -128,7 +128,7 @@ TEST_F(datagrams, one_queue_pair_reaches_many) {
         .post(ud_send_wr{.from = from.gather(part),
                          .to = way,
                          .remote_queue_pair = receiver.qp.number(),
-                         .remote_key = key})
+                         .remote_queue_key = key})
         .value();
     wait_for_success(sender.send_cq);
     EXPECT_EQ(wait_for_success(receiver.recv_cq).byte_len(), grh_bytes + 8);
@@ -147,7 +147,7 @@ TEST_F(datagrams, a_wrong_key_is_dropped) {
     a.qp.post(ud_send_wr{.from = from.gather(bytes),
                          .to = to_b,
                          .remote_queue_pair = b.qp.number(),
-                         .remote_key = with})
+                         .remote_queue_key = with})
         .value();
     wait_for_success(a.send_cq);
   };
@@ -172,9 +172,10 @@ TEST_F(datagrams, the_grh_may_lie_in_an_element_of_its_own) {
 
   const std::array parts{header.scatter(), body.scatter()};
   b.qp.post(recv_wr{.into = parts}).value();
-  a.qp
-      .post(ud_send_wr{
-          .from = from.gather(), .to = to_b, .remote_queue_pair = b.qp.number(), .remote_key = key})
+  a.qp.post(ud_send_wr{.from = from.gather(),
+                       .to = to_b,
+                       .remote_queue_pair = b.qp.number(),
+                       .remote_queue_key = key})
       .value();
 
   EXPECT_EQ(wait_for_success(b.recv_cq).byte_len(), grh_bytes + 100);

@@ -284,7 +284,8 @@ TEST_F(error_completions, a_peer_that_never_posts_a_receive_exhausts_the_rnr_ret
 
 TEST_F(error_completions, a_dead_peer_exhausts_the_retries) {
   RDMAXX_NEEDS(capability::retry_limit);
-  connected_pair pair({.connect = {.timeout = 14, .retry_count = 1}});
+  connected_pair pair(
+      {.connect = {.ack_timeout = ack_timeout::from_exponent(14), .retry_count = 1}});
   const auto from = pair.a.local_memory(8);
   pair.b.qp = {};
 

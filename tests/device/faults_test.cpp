@@ -144,7 +144,8 @@ TEST_F(injected_faults, every_status_that_a_peer_can_cause_at_a_receive_arrives_
 }
 
 TEST_F(injected_faults, minutes_of_retries_pass_in_virtual_time) {
-  const connected_pair pair({.connect = {.timeout = 22, .retry_count = 3}});  // 17 s each
+  const connected_pair pair(
+      {.connect = {.ack_timeout = ack_timeout::from_exponent(22), .retry_count = 3}});  // 17 s each
   const auto from = pair.a.local_memory(64);
   faults::virtual_time time;
   const auto plan = faults::inject({faults::lose().of(faults::packet::send)}).value();
@@ -159,7 +160,8 @@ TEST_F(injected_faults, minutes_of_retries_pass_in_virtual_time) {
 }
 
 TEST_F(injected_faults, a_receiver_that_is_never_ready_is_given_up) {
-  const connected_pair pair({.connect = {.rnr_retry = 3, .min_rnr_timer = 31}});  // 492 ms each
+  const connected_pair pair(
+      {.connect = {.rnr_retry = 3, .min_rnr_timer = rnr_timer::from_code(31)}});  // 492 ms each
   const auto from = pair.a.local_memory(64);
   faults::virtual_time time;
   pair.a.qp.post(send_wr{.id = wr_id{1}, .from = from.gather()}).value();

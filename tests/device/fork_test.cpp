@@ -118,7 +118,7 @@ TEST(fork, calls_on_a_stream_of_the_parent_fail_and_say_why) {
 TEST(fork, a_child_ends_the_streams_of_its_parent_quietly) {
   std::optional<stream_pair> pair(std::in_place);
   expect_echo(*pair);
-  const auto waiting = listener::bind(own_address(), {}).value();
+  const auto waiting = stream_listener::listen(own_address(), {}).value();
   std::optional<std::pair<read_half, write_half>> halves;
   expect_quiet_end(run_in_child([&] {
     halves = std::move(pair->server).into_split();
@@ -185,8 +185,8 @@ TEST(fork, a_child_neither_makes_things_from_nor_waits_for_objects_of_its_parent
     expect_forked("create_srq", side.pd.create_srq({.capacity = 1}));
     expect_forked("create_qp",
                   side.pd.create_qp({.send_cq = side.send_cq, .recv_cq = side.recv_cq}));
-    expect_forked("completion_channel::wait", side.channel.wait(patience));
-    expect_forked("async_event_queue::wait", events.wait(patience));
+    expect_forked("completion_channel::get_event", side.channel.get_event(patience));
+    expect_forked("async_event_queue::get_event", events.get_event(patience));
     expect_forked("event_channel::get_event", channel.get_event(patience));
     expect_forked("create_id", channel.create_id(port_space::tcp));
   }));

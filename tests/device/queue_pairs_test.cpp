@@ -157,8 +157,10 @@ TEST_F(queue_pairs, of_every_type_become_ready_by_connect) {
 
 TEST_F(queue_pairs, tell_how_they_are_connected) {
   RDMAXX_NEEDS(capability::manual_connection);
-  const connected_pair pair(
-      {.connect = {.timeout = 15, .retry_count = 5, .rnr_retry = 4, .min_rnr_timer = 9}});
+  const connected_pair pair({.connect = {.ack_timeout = ack_timeout::from_exponent(15),
+                                         .retry_count = 5,
+                                         .rnr_retry = 4,
+                                         .min_rnr_timer = rnr_timer::from_code(9)}});
   const auto peer = pair.b.qp.endpoint().value();
 
   const auto found = pair.a.qp.query().value();
@@ -169,10 +171,10 @@ TEST_F(queue_pairs, tell_how_they_are_connected) {
   ASSERT_TRUE(found.path.has_value());
   EXPECT_EQ(found.path->destination, peer.gid);
   EXPECT_EQ(found.path_mtu, peer.mtu);
-  EXPECT_EQ(found.timeout, 15);
+  EXPECT_EQ(found.ack_timeout, ack_timeout::from_exponent(15));
   EXPECT_EQ(found.retry_count, 5);
   EXPECT_EQ(found.rnr_retry, 4);
-  EXPECT_EQ(found.min_rnr_timer, 9);
+  EXPECT_EQ(found.min_rnr_timer, rnr_timer::from_code(9));
   EXPECT_EQ(found.rq_psn, peer.first_psn);
   EXPECT_EQ(found.capabilities, pair.a.qp.capabilities());
 }
@@ -212,10 +214,10 @@ TEST_F(queue_pairs, a_transition_names_the_attributes_it_must_not_have) {
                                   .access = access_flags(),
                                   .pkey_index = 0,
                                   .port = 1,
-                                  .timeout = 14});
+                                  .ack_timeout = ack_timeout::from_exponent(14)});
 
   ASSERT_FALSE(changed.has_value());
-  EXPECT_NE(changed.error().problem().find("must not have timeout"), std::string_view::npos)
+  EXPECT_NE(changed.error().problem().find("must not have ack_timeout"), std::string_view::npos)
       << changed.error();
   EXPECT_EQ(changed.error().problem().find("lacks"), std::string_view::npos) << changed.error();
 }

@@ -87,9 +87,9 @@ void PrintTo(const lie& which, std::ostream* out) { *out << which.name; }
 class stream_liars : public ::testing::TestWithParam<lie> {};
 
 TEST_P(stream_liars, end_in_an_error_of_the_peer) {
-  const auto waiting = listener::bind(own_address(), {.read_timeout = patience}).value();
+  const auto waiting = stream_listener::listen(own_address(), {.read_timeout = patience}).value();
   auto accepting = std::async(std::launch::async, [&] { return waiting.accept(patience); });
-  hand_made_peer peer(waiting.local_addr());
+  hand_made_peer peer(waiting.local_address());
   auto accepted = accepting.get();
   ASSERT_TRUE(accepted.has_value()) << accepted.error();
   stream& server = *accepted;
@@ -169,9 +169,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& which) { return which.param.name; });
 
 TEST(stream_end, data_after_it_is_an_error) {
-  const auto waiting = listener::bind(own_address(), {.read_timeout = patience}).value();
+  const auto waiting = stream_listener::listen(own_address(), {.read_timeout = patience}).value();
   auto accepting = std::async(std::launch::async, [&] { return waiting.accept(patience); });
-  hand_made_peer peer(waiting.local_addr());
+  hand_made_peer peer(waiting.local_address());
   auto server = accepting.get().value();
   auto last = peer.header(64);
   last.fin = true;

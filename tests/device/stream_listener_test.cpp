@@ -29,18 +29,18 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 /// One that greets as a stream does.
-dawdler dawdling_at(const listener& waiting) {
+dawdler dawdling_at(const stream_listener& waiting) {
   const auto hello = stream_protocol::greeting{.window = stream_options().window}.to_bytes();
-  return dawdler(waiting.local_addr(), hello);
+  return dawdler(waiting.local_address(), hello);
 }
 
-std::future<result<stream>> asking(const listener& waiting) {
-  return std::async(std::launch::async, [at = waiting.local_addr()] {
+std::future<result<stream>> asking(const stream_listener& waiting) {
+  return std::async(std::launch::async, [at = waiting.local_address()] {
     return stream::connect(at, {.connect_timeout = patience});
   });
 }
 
-void expect_served(const listener& waiting) {
+void expect_served(const stream_listener& waiting) {
   auto connecting = asking(waiting);
   auto server = waiting.accept(patience).value();
   auto client = connecting.get().value();
@@ -57,7 +57,8 @@ void expect_peers_failure(const result<stream>& accepted) {
 
 TEST(stream_listener, serves_others_while_a_peer_dawdles) {
   RDMAXX_NEEDS(capability::manual_connection);
-  const auto waiting = listener::bind(own_address(), {.connect_timeout = patience}).value();
+  const auto waiting =
+      stream_listener::listen(own_address(), {.connect_timeout = patience}).value();
   const auto slow = dawdling_at(waiting);
   wait_until("the request", [&] { return wait_readable(waiting.fd(), 1s).value(); });
   for (int i = 0; i < 3; ++i) expect_served(waiting);
@@ -70,7 +71,7 @@ TEST(stream_listener, serves_others_while_a_peer_dawdles) {
 
 TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
   RDMAXX_NEEDS(capability::manual_connection);
-  const auto waiting = listener::bind(own_address(), {.connect_timeout = 300ms}).value();
+  const auto waiting = stream_listener::listen(own_address(), {.connect_timeout = 300ms}).value();
   const auto slow = dawdling_at(waiting);
   expect_peers_failure(waiting.accept(patience));
   const auto nobody = waiting.accept(50ms);
@@ -81,7 +82,7 @@ TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
 
 TEST(stream_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
   RDMAXX_NEEDS(capability::manual_connection);
-  const auto waiting = listener::bind(own_address(), {.connect_timeout = 300ms}).value();
+  const auto waiting = stream_listener::listen(own_address(), {.connect_timeout = 300ms}).value();
   const auto slow = dawdling_at(waiting);
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
   while (wait_readable(waiting.fd(), 0ms).value())
@@ -96,10 +97,10 @@ TEST(stream_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_th
                              .send_buffers = 2,
                              .send_buffer_bytes = 4096,
                              .connect_timeout = 3s};
-  const auto waiting = listener::bind(own_address(), small).value();
+  const auto waiting = stream_listener::listen(own_address(), small).value();
   std::vector<dawdler> slow;
-  slow.reserve(listener::most_half_open);
-  while (slow.size() < listener::most_half_open) slow.push_back(dawdling_at(waiting));
+  slow.reserve(stream_listener::max_half_open);
+  while (slow.size() < stream_listener::max_half_open) slow.push_back(dawdling_at(waiting));
   auto answered = std::async(std::launch::async, [&] {
     for (const auto& each : slow) each.expect_accepted();
   });

@@ -18,15 +18,15 @@ struct stream_pair {
 
   explicit stream_pair(const stream_options& options = {}) : stream_pair(options, options) {}
   stream_pair(const stream_options& asking, const stream_options& accepting)
-      : stream_pair(asking, listener::bind(own_address(), accepting).value()) {}
+      : stream_pair(asking, stream_listener::listen(own_address(), accepting).value()) {}
 
  private:
-  stream_pair(const stream_options& asking, const listener& waiting)
+  stream_pair(const stream_options& asking, const stream_listener& waiting)
       : stream_pair(std::async(std::launch::async,
-                               [&] { return stream::connect(waiting.local_addr(), asking); }),
+                               [&] { return stream::connect(waiting.local_address(), asking); }),
                     waiting) {}
   /// Members are initialised in their order: what is accepted first has been asked for before.
-  stream_pair(std::future<result<stream>> connecting, const listener& waiting)
+  stream_pair(std::future<result<stream>> connecting, const stream_listener& waiting)
       : server(waiting.accept(patience).value()), client(connecting.get().value()) {}
 };
 

@@ -192,13 +192,14 @@ const stream_options small_windows{.window = {.buffers = 8, .buffer_bytes = 4096
 
 TEST(stream_stress, many_streams_at_once) {
   const auto count = many();
-  const auto waiting = listener::bind(own_address(), small_windows).value();
+  const auto waiting = stream_listener::listen(own_address(), small_windows).value();
   std::vector<stream> servers;
   std::vector<stream> clients;
   for (std::size_t i = 0; i < count; ++i) {
     SCOPED_TRACE(i);
-    auto asking = std::async(std::launch::async,
-                             [&] { return stream::connect(waiting.local_addr(), small_windows); });
+    auto asking = std::async(std::launch::async, [&] {
+      return stream::connect(waiting.local_address(), small_windows);
+    });
     auto accepted = waiting.accept(patience);
     auto connected = asking.get();
     ASSERT_TRUE(connected.has_value()) << connected.error();
@@ -211,13 +212,13 @@ TEST(stream_stress, many_streams_at_once) {
 
 TEST(stream_stress, many_streams_that_connect_at_the_same_moment) {
   const auto count = many();
-  const auto waiting = listener::bind(own_address(), small_windows).value();
+  const auto waiting = stream_listener::listen(own_address(), small_windows).value();
   std::latch start(static_cast<std::ptrdiff_t>(count));
   std::vector<std::future<result<stream>>> asking;
   for (std::size_t i = 0; i < count; ++i) {
     asking.push_back(std::async(std::launch::async, [&] {
       start.arrive_and_wait();
-      return stream::connect(waiting.local_addr(), small_windows);
+      return stream::connect(waiting.local_address(), small_windows);
     }));
   }
   std::vector<stream> servers;
@@ -319,7 +320,7 @@ TEST(stream_stress, a_connection_that_breaks_is_told_with_its_cause) {
 TEST(stream_stress, keep_alive_finds_a_peer_that_does_not_answer) {
   RDMAXX_NEEDS(capability::faults);
   // 4 ms for an answer, eight times.
-  stream_pair pair({.keep_alive = 20ms, .id = {.ack_timeout = 10}});
+  stream_pair pair({.keep_alive = 20ms, .id = {.ack_timeout = ack_timeout::from_exponent(10)}});
   const auto plan = faults::inject({faults::lose().on(pair.client.native().qp.number())}).value();
   std::array<std::byte, 1> one{};
   const auto failed = pair.client.read(one);  // nobody writes, and there is no timeout

@@ -36,14 +36,14 @@ long packets_of(const std::string& interface) {
 }
 
 void expect_streams_between(const socket_address& here, const socket_address& there) {
-  const auto waiting = listener::bind(there).value();
+  const auto waiting = stream_listener::listen(there).value();
   const auto sent_before = packets_of("wire0");
   const auto answered_before = packets_of("wire1");
   auto asking = std::async(std::launch::async, [&] {
-    return stream::connect(waiting.local_addr(), {.read_timeout = patience,
-                                                  .write_timeout = patience,
-                                                  .connect_timeout = patience,
-                                                  .source = here});
+    return stream::connect(waiting.local_address(), {.read_timeout = patience,
+                                                     .write_timeout = patience,
+                                                     .connect_timeout = patience,
+                                                     .source = here});
   });
   auto server = waiting.accept(patience).value();
   auto client = asking.get().value();

@@ -473,7 +473,7 @@ TEST(streams, timeouts_go_with_the_halves_and_count_for_whole_calls) {
 }
 
 TEST(streams, options_that_cannot_be_are_refused_at_once) {
-  EXPECT_EQ(listener::bind(own_address(), {.send_buffers = 1}).error().category(),
+  EXPECT_EQ(stream_listener::listen(own_address(), {.send_buffers = 1}).error().category(),
             error_category::misuse);
   EXPECT_EQ(stream::connect(own_address(1), {.send_buffer_bytes = 8}).error().category(),
             error_category::misuse);
@@ -590,13 +590,30 @@ TEST(streams, carry_bytes_with_every_preset) {
 
 TEST(streams, know_their_addresses) {
   stream_pair pair;
-  EXPECT_EQ(pair.client.peer_addr(), pair.server.local_addr());
-  EXPECT_EQ(pair.client.local_addr(), pair.server.peer_addr());
-  EXPECT_THAT(describe(pair.client), HasSubstr(describe(pair.server.local_addr())));
+  EXPECT_EQ(pair.client.peer_address(), pair.server.local_address());
+  EXPECT_EQ(pair.client.local_address(), pair.server.peer_address());
+  EXPECT_THAT(describe(pair.client), HasSubstr(describe(pair.server.local_address())));
+}
+
+TEST(streams, carry_text_strings_and_elements_without_a_cast) {
+  stream_pair pair;
+  const std::string word = "second";
+  const std::vector<std::uint32_t> numbers{1, 2, 0xffffffff};
+
+  pair.client.write_all("first ").value();
+  pair.client.write_all(word).value();
+  pair.client.write_all(numbers).value();
+
+  std::string text(12, ' ');
+  std::vector<std::uint32_t> received(3);
+  pair.server.read_exactly(text).value();
+  pair.server.read_exactly(received).value();
+  EXPECT_EQ(text, "first second") << "without the zero at the end of a literal";
+  EXPECT_EQ(received, numbers);
 }
 
 TEST(stream_listener, accepts_nobody_in_time) {
-  const auto waiting = listener::bind(own_address()).value();
+  const auto waiting = stream_listener::listen(own_address()).value();
   const auto nobody = waiting.accept(50ms);
   ASSERT_FALSE(nobody.has_value());
   EXPECT_EQ(nobody.error(), std::errc::timed_out);
@@ -604,9 +621,9 @@ TEST(stream_listener, accepts_nobody_in_time) {
 }
 
 TEST(stream_listener, accepts_who_waits_already) {
-  const auto waiting = listener::bind(own_address()).value();
+  const auto waiting = stream_listener::listen(own_address()).value();
   auto asking =
-      std::async(std::launch::async, [&] { return stream::connect(waiting.local_addr()); });
+      std::async(std::launch::async, [&] { return stream::connect(waiting.local_address()); });
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
   std::optional<stream> server;
   wait_until("a stream", [&] {
@@ -618,15 +635,15 @@ TEST(stream_listener, accepts_who_waits_already) {
 }
 
 TEST(stream_listener, nobody_listens) {
-  const auto gone = listener::bind(own_address()).value().local_addr();
+  const auto gone = stream_listener::listen(own_address()).value().local_address();
   const auto failed = stream::connect(gone, {.connect_timeout = patience});
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error(), std::errc::connection_refused) << failed.error();
 }
 
 TEST(stream_listener, a_client_that_has_given_up_is_the_peers_failure) {
-  const auto waiting = listener::bind(own_address()).value();
-  const auto impatient = stream::connect(waiting.local_addr(), {.connect_timeout = 300ms});
+  const auto waiting = stream_listener::listen(own_address()).value();
+  const auto impatient = stream::connect(waiting.local_address(), {.connect_timeout = 300ms});
   ASSERT_FALSE(impatient.has_value());
   EXPECT_EQ(impatient.error(), std::errc::timed_out) << impatient.error();
   const auto gone = waiting.accept(patience);
@@ -645,9 +662,10 @@ TEST(stream_listener, cannot_be_reached_without_a_port) {
 }
 
 TEST(stream_listener, refuses_who_does_not_speak_its_protocol) {
-  const auto waiting = listener::bind(own_address()).value();
+  const auto waiting = stream_listener::listen(own_address()).value();
   auto asking = std::async(std::launch::async, [&] {
-    return cm::connect(waiting.local_addr(), {.parameters = {.private_data = bytes_of("hello")}});
+    return cm::connect(waiting.local_address(),
+                       {.parameters = {.private_data = bytes_of("hello")}});
   });
   const auto stranger = waiting.accept(patience);
   ASSERT_FALSE(stranger.has_value());
@@ -662,7 +680,7 @@ TEST(stream_listener, a_client_is_told_that_the_server_speaks_another_version) {
   auto asking = std::async(std::launch::async, [&] {
     return stream::connect(waiting.local_address(), {.connect_timeout = patience});
   });
-  auto request = waiting.get_request(patience).value();
+  auto request = waiting.get_request(patience);
   ASSERT_TRUE(request.has_value());
   const stream_protocol::greeting other{.lowest = 7, .highest = 9};
   std::move(*request).reject(other.to_bytes()).value();
@@ -674,9 +692,9 @@ TEST(stream_listener, a_client_is_told_that_the_server_speaks_another_version) {
 TEST(stream_listener, ends_with_requests_that_nobody_accepted) {
   std::vector<std::future<result<stream>>> asking;
   {
-    const auto waiting = listener::bind(own_address()).value();
+    const auto waiting = stream_listener::listen(own_address()).value();
     for (int i = 0; i < 3; ++i) {
-      asking.push_back(std::async(std::launch::async, [at = waiting.local_addr()] {
+      asking.push_back(std::async(std::launch::async, [at = waiting.local_address()] {
         return stream::connect(at, {.connect_timeout = patience});
       }));
     }

@@ -223,7 +223,7 @@ TEST_F(threads, share_the_events_of_a_channel) {
   for (int waiter = 0; waiter < 3; ++waiter) {
     all.hire([&] {
       wait_until("all completions", [&] {
-        if (auto event = pair.a.channel.wait(std::chrono::milliseconds(50)).value()) {
+        if (auto event = pair.a.channel.get_event(std::chrono::milliseconds(50))) {
           event->queue().req_notify().value();
           completed += static_cast<int>(completions_in(event->queue()).size());
         }

@@ -66,7 +66,7 @@ struct two_machines : testing::Test {
         introduction{.endpoint = qp.endpoint().value().to_bytes(), .memory = shared.remote()});
     peer_memory = peer.memory;
     qp.connect(qp_endpoint::from_bytes(peer.endpoint).value(),
-               {.timeout = 14, .retry_count = retries})
+               {.ack_timeout = rdmaxx::ack_timeout::from_exponent(14), .retry_count = retries})
         .value();
     line->exchange('c');
   }

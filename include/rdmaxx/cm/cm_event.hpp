@@ -63,7 +63,7 @@ class [[nodiscard]] cm_event {
   cm_event& operator=(cm_event&& other) noexcept;
   cm_event(const cm_event&) = delete;
   cm_event& operator=(const cm_event&) = delete;
-  ~cm_event() { ack(); }
+  ~cm_event() { acknowledge(); }
 
   [[nodiscard]] cm_event_type type() const noexcept { return type_; }
   /// As the C library has it: 0, a negated errno, or the reason of a refusal. See outcome().
@@ -76,18 +76,18 @@ class [[nodiscard]] cm_event {
   /// connect_request: the identifier of the new connection. It can be taken once.
   [[nodiscard]] result<cm_id> take_id();
 
-  /// The bytes that the peer sent along, perhaps with zeros behind them; none after ack().
+  /// The bytes that the peer sent along, perhaps with zeros behind them; none after acknowledge().
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept;
-  /// connect_request, connect_response, established: what the peer offered; until ack().
+  /// connect_request, connect_response, established: what the peer offered; until acknowledge().
   [[nodiscard]] connection_parameters parameters() const noexcept;
-  /// UD: established and multicast_join: where to send; until ack().
+  /// UD: established and multicast_join: where to send; until acknowledge().
   [[nodiscard]] rdmaxx::datagram_peer datagram_peer() const noexcept;
 
   /// Acknowledges now instead of at the end. type() and status() stay, everything else is gone; a
   /// new identifier that was not taken is destroyed.
-  void ack() noexcept;
+  void acknowledge() noexcept;
 
-  /// Null after ack().
+  /// Null after acknowledge().
   [[nodiscard]] const rdma_cm_event* native() const noexcept { return native_; }
 
  private:

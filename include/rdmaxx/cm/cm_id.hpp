@@ -67,8 +67,7 @@ struct cm_id_options {
   std::optional<std::uint8_t> type_of_service{};  ///< of the connection's packets (DSCP and ECN)
   bool reuse_address = false;       ///< bind where another identifier was bound before
   std::optional<bool> ipv6_only{};  ///< [::] does not stand for IPv4 addresses, too
-  /// RoCE, InfiniBand: 4.096 us · 2^n until a packet is repeated.
-  std::optional<std::uint8_t> ack_timeout{};
+  std::optional<rdmaxx::ack_timeout> ack_timeout{};  ///< RoCE, InfiniBand
 };
 [[nodiscard]] std::string describe(const cm_id_options& options);
 
@@ -94,7 +93,7 @@ class cm_id : public unique_handle<rdma_cm_id> {
   [[nodiscard]] result<void> set_type_of_service(std::uint8_t type) const;
   [[nodiscard]] result<void> set_reuse_address(bool reuse = true) const;
   [[nodiscard]] result<void> set_ipv6_only(bool only = true) const;
-  [[nodiscard]] result<void> set_ack_timeout(std::uint8_t exponent) const;
+  [[nodiscard]] result<void> set_ack_timeout(ack_timeout timeout) const;
 
   /// Takes an address of this host; port 0 takes any free port, which local_address() tells.
   [[nodiscard]] result<void> bind(const socket_address& local) const;

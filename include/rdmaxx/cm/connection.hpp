@@ -56,20 +56,20 @@ class connection {
 
   /// Ends the connection on both sides; does not wait.
   [[nodiscard]] result<void> disconnect() const { return id_.disconnect(); }
-  /// Completions of `cq` as soon as there are some, in a part of `into`. None when the time is
-  /// over, or when the connection is down, as is_down() tells: whoever ended it, everything that
-  /// had completed by then comes first. What is flushed after that may follow. The queue has a
-  /// channel, as those have that a connection has made for itself, on which nobody else waits.
-  /// Polls for as long as `spin` says before it sleeps.
+  /// Completions of `cq` as soon as there are some, in a part of `into`; ETIMEDOUT if there are
+  /// none in time. None means that the connection is down: whoever ended it, everything that had
+  /// completed by then comes first. What is flushed after that may follow. The queue has a channel,
+  /// as those have that a connection has made for itself, on which nobody else waits. Polls for as
+  /// long as `spin` says before it sleeps.
   [[nodiscard]] result<std::span<work_completion>> wait_completions(
       const completion_queue& cq, std::span<work_completion> into,
       std::optional<std::chrono::milliseconds> timeout = forever,
       std::chrono::microseconds spin = {});
   /// One of the two waits has found that the connection is down.
   [[nodiscard]] bool is_down() const noexcept { return down_; }
-  /// True as soon as the connection is down, whoever ended it; false when the time is over. Answers
-  /// the peer's disconnection. What still is in the queues completes as flushed.
-  [[nodiscard]] result<bool> wait_disconnected(
+  /// Returns as soon as the connection is down, whoever ended it; ETIMEDOUT if it still is up then.
+  /// Answers the peer's disconnection. What still is in the queues completes as flushed.
+  [[nodiscard]] result<void> wait_disconnected(
       std::optional<std::chrono::milliseconds> timeout = forever);
 
   /// Gives up the connection's identifier, with its channel and its queue pair.

@@ -5,8 +5,8 @@
 //   auto id = cm::resolve("10.0.0.7:7471", {.space = port_space::udp}).value();
 //   id.create_qp().value();
 //   auto peer = cm::find_datagram_peer(id).value();        // asks the service behind that port
-//   id.qp().post(ud_send_wr{.from = …, .to = peer.way, .remote_queue_pair = peer.queue_pair,
-//                           .remote_key = peer.key}).value();
+//   id.qp().post(ud_send_wr{.from = …, .to = peer.ah, .remote_queue_pair = peer.queue_pair,
+//                           .remote_queue_key = peer.queue_key}).value();
 //
 // The identifier must have a channel of its own, as those of cm::resolve() and cm::open_datagram()
 // have: other identifiers' events would be dropped here.
@@ -29,9 +29,9 @@ namespace RDMAXX_NAMESPACE::cm {
 
 /// A destination of UD sends, ready for use.
 struct datagram_destination {
-  address_handle way{};
+  address_handle ah{};
   qpn queue_pair{};
-  qkey key{};
+  qkey queue_key{};
   std::vector<std::byte> peer_data{};  ///< what the service said, with zeros behind
 };
 [[nodiscard]] std::string describe(const datagram_destination& destination);

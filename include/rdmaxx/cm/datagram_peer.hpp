@@ -3,9 +3,9 @@
 // datagram_peer: all that a UD send needs to know about where it goes.
 //
 //   auto peer = event.datagram_peer();                 // of an established or multicast_join event
-//   auto way = id.pd().create_ah(peer.way).value();
-//   id.qp().post(ud_send_wr{.from = …, .to = way, .remote_queue_pair = peer.queue_pair,
-//                           .remote_key = peer.key}).value();
+//   auto ah = id.pd().create_ah(peer.path).value();
+//   id.qp().post(ud_send_wr{.from = …, .to = ah, .remote_queue_pair = peer.queue_pair,
+//                           .remote_queue_key = peer.queue_key}).value();
 
 #include <string>
 
@@ -17,9 +17,9 @@
 namespace RDMAXX_NAMESPACE {
 
 struct datagram_peer {
-  address_vector way{};
+  address_vector path{};
   qpn queue_pair{};  ///< 0xffffff for a multicast group
-  qkey key{};
+  qkey queue_key{};
 
   [[nodiscard]] static datagram_peer from_native(const rdma_ud_param& native) noexcept;
 };

@@ -5,7 +5,7 @@
 //   auto channel = event_channel::create().value();
 //   auto id = channel.create_id(port_space::tcp).value();
 //   id.resolve_addr(there, 2s).value();
-//   auto event = channel.get_event(3s).value();         // empty when the time is over
+//   auto event = channel.get_event(3s).value();         // std::errc::timed_out after 3 s
 //
 // Lifetime: copies share one channel; it ends after its identifiers.
 // Threads: all members, any thread; each event goes to one waiter. While one thread waits here,
@@ -47,8 +47,8 @@ class event_channel : public shared_handle<rdma_event_channel> {
 
   /// The next event, or nothing if there is none now.
   [[nodiscard]] result<std::optional<cm_event>> try_get_event() const;
-  /// The next event, or nothing when the time is over.
-  [[nodiscard]] result<std::optional<cm_event>> get_event(
+  /// The next event; ETIMEDOUT if there is none in time.
+  [[nodiscard]] result<cm_event> get_event(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
  private:

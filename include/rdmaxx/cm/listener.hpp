@@ -3,18 +3,18 @@
 // cm::listener: waits for peers that want to connect.
 //
 //   auto l = cm::listen("0.0.0.0:7471").value();
-//   auto c = l.accept({.timeout = 5s}).value();            // empty when nobody came
+//   auto c = l.accept({.timeout = 5s}).value();            // std::errc::timed_out after 5 s
 //
 // In steps, when the peer's words decide, or the queue pair shall use own completion queues:
 //
-//   auto request = l.get_request(5s).value();              // empty when nobody came
-//   if (!welcome(request->peer_data())) std::move(*request).reject(why).value();
-//   request->id().create_qp({.pd = …}).value();
-//   request->id().qp().post(recv_wr{…}).value();
-//   auto c = std::move(*request).accept({.parameters = {.private_data = hello}}).value();
+//   auto request = l.get_request(5s).value();
+//   if (!welcome(request.peer_data())) std::move(request).reject(why).value();
+//   request.id().create_qp({.pd = …}).value();
+//   request.id().qp().post(recv_wr{…}).value();
+//   auto c = std::move(request).accept({.parameters = {.private_data = hello}}).value();
 //
 // accept() answers requests as they come, and whoever is up first is accepted first: a peer that
-// dawdles holds up nobody. Up to most_half_open may be on their way at once; beyond that, requests
+// dawdles holds up nobody. Up to max_half_open may be on their way at once; beyond that, requests
 // wait until one of those is up or its time is over. What one peer does, or fails to do in time, is
 // an error of category peer, and a server goes on.
 //
@@ -87,7 +87,7 @@ struct listen_options {
 class listener {
  public:
   /// Peers that accept() has answered and that are not up yet.
-  static constexpr std::size_t most_half_open = 16;
+  static constexpr std::size_t max_half_open = 16;
 
   listener() noexcept;
   /// Takes an identifier that listens, and whose channel is its own.
@@ -108,13 +108,13 @@ class listener {
 
   /// The next request, or nothing if there is none now.
   [[nodiscard]] result<std::optional<connection_request>> try_get_request() const;
-  /// The next request, or nothing when the time is over.
-  [[nodiscard]] result<std::optional<connection_request>> get_request(
+  /// The next request; ETIMEDOUT if there is none in time.
+  [[nodiscard]] result<connection_request> get_request(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
-  /// The next connection; nothing when nobody was up in time. Requests that it meets are answered
-  /// with its options.
-  [[nodiscard]] result<std::optional<connection>> accept(const accept_options& options = {}) const;
+  /// The next connection; ETIMEDOUT (category retryable) if there is none in time, which has no
+  /// other meaning here. Requests that it meets are answered with its options.
+  [[nodiscard]] result<connection> accept(const accept_options& options = {}) const;
   /// A connection that is up already; nothing if there is none. Answers requests, and never waits.
   [[nodiscard]] result<std::optional<connection>> try_accept(
       const accept_options& options = {}) const;

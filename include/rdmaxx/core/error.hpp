@@ -12,6 +12,7 @@
 //
 // Threads: an error is an immutable value; copies may be used from any threads.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -138,5 +139,10 @@ class exception : public std::system_error {
 /// The caller asked for what cannot be: EINVAL, with the reason.
 [[nodiscard]] error misuse_error(std::string_view operation, std::string problem,
                                  std::string hint = {});
+
+/// A timed wait has ended without what it waited for: ETIMEDOUT, "timed out after 2 s waiting for
+/// an event on fd 7".
+[[nodiscard]] error timed_out_error(std::string_view operation, std::chrono::milliseconds waited,
+                                    std::string_view awaited, std::string hint = {});
 
 }  // namespace RDMAXX_NAMESPACE

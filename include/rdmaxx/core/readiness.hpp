@@ -3,7 +3,9 @@
 // readiness: waiting for a file descriptor, which is how the library waits for devices and peers.
 
 #include <chrono>
+#include <concepts>
 #include <optional>
+#include <utility>
 
 #include <rdmaxx/core/clock.hpp>
 #include <rdmaxx/core/deadline.hpp>
@@ -27,23 +29,25 @@ namespace detail {
 
 }  // namespace detail
 
-/// True when `fd` is readable, false when the time is over; time_point::max() never comes. Signals
-/// do not end the wait.
+/// True when `fd` is readable, false once `deadline` has passed; time_point::max() never does. The
+/// timed waits are built on this; their own timeouts are errors. Signals do not end the wait.
 [[nodiscard]] result<bool> wait_readable_until(int fd, library_clock::time_point deadline);
 [[nodiscard]] result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout);
 
-/// Calls `try_get`, which returns result<optional<Event>>, until it gives an event or the time is
-/// over.
+/// Calls `try_get`, which returns result<optional<Event>>, until it gives an event. After `timeout`
+/// the error is what `timed_out` makes of that time (timed_out_error()).
 ///
 /// Several threads may wait for one descriptor: whoever finds the event taken waits on.
-template <class TryGet>
+template <class TryGet, std::invocable<std::chrono::milliseconds> TimedOut>
 [[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout,
-                                  TryGet try_get) -> decltype(try_get()) {
+                                  TryGet try_get, TimedOut timed_out)
+    -> result<typename decltype(try_get())::value_type::value_type> {
   const auto deadline = detail::wait_end(timeout);
   for (;;) {
     auto event = try_get();
-    if (!event.has_value() || event->has_value()) return event;
-    if (library_clock::now() >= deadline) return event;
+    if (!event) return std::move(event).error();
+    if (event->has_value()) return std::move(**event);
+    if (timeout && library_clock::now() >= deadline) return timed_out(*timeout);
     RDMAXX_TRY(wait_readable_until(fd, deadline));
   }
 }

@@ -6,6 +6,7 @@
 // Every public enum, flag set, attribute type and live handle is. From that one function come
 // operator<< (here) and the fmt formatter (core/format.hpp), so that all three always say the same.
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <ostream>
@@ -18,6 +19,8 @@ namespace RDMAXX_NAMESPACE {
 
 /// "0x1a" for 26.
 [[nodiscard]] std::string hexadecimal(std::uint64_t value);
+/// "2 s", "1500 ms".
+[[nodiscard]] std::string duration_text(std::chrono::milliseconds duration);
 
 template <class T>
 concept describable = requires(const T& value) {

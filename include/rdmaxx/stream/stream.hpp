@@ -3,13 +3,13 @@
 // stream: bytes between two programs, in order, both ways, as over TCP.
 //
 //   auto s = stream::connect("server.example.org:7471").value();
-//   s.write_all(std::as_bytes(std::span("ping"sv))).value();
-//   std::array<std::byte, 4> answer;
+//   s.write_all("ping").value();
+//   std::array<char, 4> answer;
 //   s.read_exactly(answer).value();
 //   s.close().value();
 //
 // docs/stream-protocol.md tells what goes over the wire. The peer is a stream from a listener, see
-// stream/listener.hpp.
+// stream/stream_listener.hpp.
 //
 // The end: close() ends the stream in order: what was written arrives, and what the peer still
 // sends is read and dropped until it ends its side, too. shutdown(direction::write) ends one
@@ -30,9 +30,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <rdmaxx/cm/connection.hpp>
@@ -41,6 +43,7 @@
 #include <rdmaxx/core/readiness.hpp>
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
+#include <rdmaxx/stream/sendable_elements.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 
@@ -80,6 +83,12 @@ class stream_reader {
     return read_exactly(std::span(&into, 1));
   }
   [[nodiscard]] result<void> read_exactly(std::span<const std::span<std::byte>> into);
+  /// A string, vector, array or span of its size: the bytes of its elements, as the peer has them.
+  template <detail::sendable_elements Range>
+    requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>)
+  [[nodiscard]] result<void> read_exactly(Range&& into) {  // NOLINT(*-std-forward)
+    return read_exactly(std::span<std::byte>(std::as_writable_bytes(std::span(into))));
+  }
 
   /// Received bytes where they lie, without a copy; empty at the end. Valid until the next call
   /// that reads.
@@ -117,12 +126,25 @@ class stream_writer {
   }
   /// The same from several places, one after the other.
   [[nodiscard]] result<std::size_t> write(std::span<const std::span<const std::byte>> from);
+  [[nodiscard]] result<std::size_t> write(std::string_view text) {
+    return write(std::as_bytes(std::span(text)));
+  }
   /// What can be taken at once; nothing if that would mean to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_write(std::span<const std::byte> from);
   [[nodiscard]] result<void> write_all(std::span<const std::byte> from) {
     return write_all(std::span(&from, 1));
   }
   [[nodiscard]] result<void> write_all(std::span<const std::span<const std::byte>> from);
+  /// The characters of a text, without a terminating zero.
+  [[nodiscard]] result<void> write_all(std::string_view text) {
+    return write_all(std::as_bytes(std::span(text)));
+  }
+  /// The bytes of the elements of a string, vector, array or span, as they are in memory: the peer
+  /// has the same layout, or the program sees to it.
+  template <detail::sendable_elements Range>
+  [[nodiscard]] result<void> write_all(const Range& from) {
+    return write_all(std::span<const std::byte>(std::as_bytes(std::span(from))));
+  }
   /// All of `from`, which lies in the region, without a copy: returns when the device has sent it.
   /// The region is one of the stream's own domain: native().qp.pd(). A timeout aborts the stream,
   /// because the device may still be reading.
@@ -167,12 +189,13 @@ class stream : public stream_reader, public stream_writer {
   void shutdown(direction which);
   /// In order, both ways. An error if the peer has not ended its side in time (then the stream is
   /// aborted), or the stream has failed.
-  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline = std::chrono::seconds(10));
+  [[nodiscard]] result<void> close(
+      std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread.
   void abort();
 
-  [[nodiscard]] socket_address local_addr() const;
-  [[nodiscard]] socket_address peer_addr() const;
+  [[nodiscard]] socket_address local_address() const;
+  [[nodiscard]] socket_address peer_address() const;
   [[nodiscard]] stream_statistics statistics() const;
   [[nodiscard]] stream_native native() const;
   /// Readable when something may have happened since a try_read() or try_write() that gave nothing,
@@ -185,7 +208,7 @@ class stream : public stream_reader, public stream_writer {
   [[nodiscard]] static result<stream> join(read_half&& reading, write_half&& writing);
 
  private:
-  friend class listener;
+  friend class stream_listener;
   explicit stream(const std::shared_ptr<detail::stream_connection>& shared) noexcept
       : stream_reader(shared), stream_writer(shared) {}
   stream(stream_reader&& reading, stream_writer&& writing) noexcept
@@ -207,7 +230,8 @@ class read_half : public stream_reader {
 
   /// Reads and drops what the peer still sends, until it ends its side. When the time is over, that
   /// is an error (ETIMEDOUT), and reading can go on.
-  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline = std::chrono::seconds(10));
+  [[nodiscard]] result<void> close(
+      std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread; ends both halves.
   void abort();
 
@@ -231,7 +255,8 @@ class write_half : public stream_writer {
   /// The same, and returns when that and everything before it has arrived at the peer's device; on
   /// iWARP, when it has left this one. When the time is over, that is an error (ETIMEDOUT), and it
   /// is still under way. A stream of which both halves were closed has ended as by stream::close().
-  [[nodiscard]] result<void> close(std::chrono::milliseconds deadline = std::chrono::seconds(10));
+  [[nodiscard]] result<void> close(
+      std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread; ends both halves.
   void abort();
 

@@ -21,6 +21,9 @@
 namespace RDMAXX_NAMESPACE {
 
 struct stream_options {
+  /// For close(), if it is not told another one.
+  static constexpr std::chrono::milliseconds default_close_timeout = std::chrono::seconds(10);
+
   /// The receive buffers, and so the most that the peer can have sent and this side not read.
   /// 64 KiB and a header: what programs write is often a part or a multiple of that.
   stream_protocol::receive_window window{

@@ -3,15 +3,16 @@
 // async_event_queue, async_event: what a device has to say unasked.
 //
 //   auto events = ctx.async_events().value();
-//   if (auto event = events.wait(1s).value()) fmt::print("{}\n", *event);    // "port_error on port
-//   1 of rxe0"
+//   auto event = events.get_event(1s).value();      // std::errc::timed_out after 1 s
+//   fmt::print("{}\n", event);                      // "port_error on port 1 of rxe0"
 //
 // An event acknowledges itself when it is destroyed and keeps the object it is about alive until
 // then; so an object can be destroyed while an event about it is being handled, even by the same
 // thread.
 //
-// Threads: wait() and try_get() may be called from several threads; each event goes to one of them.
-// The events of a device are shared by all copies of its context. The descriptor is non-blocking.
+// Threads: get_event() and try_get_event() may be called from several threads; each event goes to
+// one of them. The events of a device are shared by all copies of its context. The descriptor is
+// non-blocking.
 
 #include <chrono>
 #include <cstdint>
@@ -102,9 +103,10 @@ class async_event_queue {
 
   explicit operator bool() const noexcept { return static_cast<bool>(context_); }
   [[nodiscard]] int fd() const noexcept { return context_.native()->async_fd; }
-  [[nodiscard]] result<std::optional<async_event>> try_get() const;
-  /// The next event, or nothing when the time is over.
-  [[nodiscard]] result<std::optional<async_event>> wait(
+  /// The next event, or nothing if there is none now.
+  [[nodiscard]] result<std::optional<async_event>> try_get_event() const;
+  /// The next event; ETIMEDOUT if there is none in time.
+  [[nodiscard]] result<async_event> get_event(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
  private:

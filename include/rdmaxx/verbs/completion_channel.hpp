@@ -5,7 +5,7 @@
 //   auto channel = ctx.create_completion_channel().value();
 //   auto cq = ctx.create_cq({.capacity = 64, .channel = channel}).value();
 //   cq.req_notify().value();
-//   auto event = channel.wait(1s).value();         // empty when the time is over
+//   auto event = channel.get_event(1s).value();    // std::errc::timed_out after 1 s
 //   cq.req_notify().value();                        // arm again, *then* drain: nothing is missed
 //   while (!cq.poll(wc).value().empty()) …
 //
@@ -17,8 +17,8 @@
 // has no queue(), only the C queue, and is acknowledged at its end.
 //
 // Lifetime: copies share one channel; it ends after its queues.
-// Threads: wait() and try_get() may be called from several threads; each event goes to one of them.
-// The descriptor is non-blocking: reading it from foreign code must expect EAGAIN.
+// Threads: get_event() and try_get_event() may be called from several threads; each event goes to
+// one of them. The descriptor is non-blocking: reading it from foreign code must expect EAGAIN.
 
 #include <chrono>
 #include <optional>
@@ -85,9 +85,9 @@ class completion_channel : public shared_handle<ibv_comp_channel> {
   [[nodiscard]] int fd() const noexcept { return live()->fd; }
 
   /// The next event, or nothing if there is none now.
-  [[nodiscard]] result<std::optional<cq_event>> try_get() const;
-  /// The next event, or nothing when the time is over.
-  [[nodiscard]] result<std::optional<cq_event>> wait(
+  [[nodiscard]] result<std::optional<cq_event>> try_get_event() const;
+  /// The next event; ETIMEDOUT if there is none in time.
+  [[nodiscard]] result<cq_event> get_event(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
  private:

@@ -112,7 +112,7 @@ struct device_attributes {
   std::uint32_t max_srq_wr = 0;
   std::uint32_t max_srq_sge = 0;
   std::uint16_t max_pkeys = 0;
-  std::uint8_t local_ack_delay = 0;
+  std::uint8_t local_ack_delay = 0;  ///< an exponent: 4.096 us · 2^n
   /// Empty where the driver has no extended query.
   std::optional<extended_device_attributes> extended{};
 

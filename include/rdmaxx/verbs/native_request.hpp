@@ -68,11 +68,12 @@ inline void fill(ibv_send_wr& out, ibv_sge& place, const Request& request,
     const auto& remote = described::remote(request);
     out.wr.rdma = {.remote_addr = remote.address, .rkey = remote.key.value()};
   } else if constexpr (datagram_operation<Request>) {
-    const datagram_destination to = described::destination(request);
-    expect(static_cast<bool>(to.way), "was given a ud_send_wr to an empty address_handle",
+    const ud_destination to = described::destination(request);
+    expect(static_cast<bool>(to.ah), "was given a ud_send_wr to an empty address_handle",
            "make one with protection_domain::create_ah()");
-    out.wr.ud = {
-        .ah = to.way.native(), .remote_qpn = to.queue_pair.value(), .remote_qkey = to.key.value()};
+    out.wr.ud = {.ah = to.ah.native(),
+                 .remote_qpn = to.queue_pair.value(),
+                 .remote_qkey = to.queue_key.value()};
   }
 }
 

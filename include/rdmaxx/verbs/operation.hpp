@@ -54,10 +54,11 @@ struct atomic_operands {
   std::uint64_t swap = 0;
 };
 
-struct datagram_destination {
-  const address_handle& way;
+/// Where a UD send goes.
+struct ud_destination {
+  const address_handle& ah;
   qpn queue_pair{};
-  qkey key{};
+  qkey queue_key{};
 };
 
 template <class Request>
@@ -94,7 +95,7 @@ concept atomic_operation = remote_operation<Request> && requires(const Request& 
 };
 template <class Request>
 concept datagram_operation = requires(const Request& request) {
-  { operation<Request>::destination(request) } -> std::convertible_to<datagram_destination>;
+  { operation<Request>::destination(request) } -> std::convertible_to<ud_destination>;
 };
 
 // ── the library's own ──
@@ -117,8 +118,10 @@ struct operation<ud_send_wr> {
   static constexpr service_types services = {.ud = true};
   static constexpr access_flags remote_access{};
   static const gather_list& elements(const ud_send_wr& request) noexcept { return request.from; }
-  static datagram_destination destination(const ud_send_wr& request) noexcept {
-    return {.way = request.to, .queue_pair = request.remote_queue_pair, .key = request.remote_key};
+  static ud_destination destination(const ud_send_wr& request) noexcept {
+    return {.ah = request.to,
+            .queue_pair = request.remote_queue_pair,
+            .queue_key = request.remote_queue_key};
   }
 };
 

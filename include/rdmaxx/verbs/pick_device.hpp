@@ -3,8 +3,8 @@
 // pick_device: which device, port and GID to use, and why.
 //
 //   auto choice = pick_device({.route_to = "10.0.0.7"}).value();
-//   fmt::print("{}\n", choice.describe());     // rxe0 port 1 gid 1 (::ffff:10.0.0.1, roce_v2): its
-//   netdev … auto ctx = choice.context();
+//   fmt::print("{}\n", choice.describe());     // rxe0 port 1 gid 1 (::ffff:10.0.0.1, roce_v2): …
+//   auto ctx = choice.context();
 //
 // Every criterion that is given must be met. Among the devices that meet them, one with an active
 // port wins, then one whose GID fits best: RoCEv2 before v1, the wanted address family, a global

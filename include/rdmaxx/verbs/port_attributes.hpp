@@ -57,7 +57,7 @@ struct port_attributes {
   rdmaxx::lid sm_lid{};
   std::uint8_t lid_mask_count = 0;
   std::uint8_t sm_service_level = 0;
-  std::uint8_t subnet_timeout = 0;
+  std::uint8_t subnet_timeout = 0;     ///< an exponent: 4.096 us · 2^n
   std::uint8_t max_virtual_lanes = 0;  ///< the C encoding (IBTA PortInfo:VLCap)
   std::uint8_t active_width = 0;       ///< the C encoding: 1, 2, 4, 8 for 1x, 4x, 8x, 12x
   std::uint8_t active_speed = 0;       ///< the C encoding

@@ -29,11 +29,11 @@ struct shared_receive_queue_config;
 struct address_vector;
 
 /// How an owned_region gets its buffer.
-struct region_allocation {
+struct owned_region_config {
   std::size_t bytes = 0;    ///< the buffer behind them is whole pages
   bool huge_pages = false;  ///< from the system's reserved huge pages; an error if there are none
 };
-[[nodiscard]] std::string describe(const region_allocation& wanted);
+[[nodiscard]] std::string describe(const owned_region_config& wanted);
 
 class protection_domain : public shared_handle<ibv_pd> {
  public:
@@ -57,8 +57,8 @@ class protection_domain : public shared_handle<ibv_pd> {
                                                       access_flags access) const;
 
   /// A region with a zeroed buffer of its own.
-  [[nodiscard]] result<owned_region> allocate_local(const region_allocation& wanted) const;
-  [[nodiscard]] result<owned_region> allocate_shared(unsafe_t, const region_allocation& wanted,
+  [[nodiscard]] result<owned_region> allocate_local(const owned_region_config& wanted) const;
+  [[nodiscard]] result<owned_region> allocate_shared(unsafe_t, const owned_region_config& wanted,
                                                      access_flags access) const;
 
   [[nodiscard]] result<queue_pair> create_qp(const queue_pair_config& config) const;

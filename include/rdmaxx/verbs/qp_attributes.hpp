@@ -15,8 +15,10 @@
 #include <rdmaxx/core/flags.hpp>
 #include <rdmaxx/core/identifiers.hpp>
 #include <rdmaxx/verbs/access.hpp>
+#include <rdmaxx/verbs/ack_timeout.hpp>
 #include <rdmaxx/verbs/address_handle.hpp>
 #include <rdmaxx/verbs/port_attributes.hpp>
+#include <rdmaxx/verbs/rnr_timer.hpp>
 
 namespace RDMAXX_NAMESPACE {
 
@@ -60,7 +62,7 @@ enum class qp_attribute : std::uint32_t {
   queue_key = IBV_QP_QKEY,
   path = IBV_QP_AV,
   path_mtu = IBV_QP_PATH_MTU,
-  timeout = IBV_QP_TIMEOUT,
+  ack_timeout = IBV_QP_TIMEOUT,
   retry_count = IBV_QP_RETRY_CNT,
   rnr_retry = IBV_QP_RNR_RETRY,
   rq_psn = IBV_QP_RQ_PSN,
@@ -95,7 +97,7 @@ struct qp_capabilities {
 struct alternate_path {
   address_vector path{};
   std::uint16_t pkey_index = 0;
-  std::uint8_t timeout = 14;
+  rdmaxx::ack_timeout ack_timeout = rdmaxx::ack_timeout::from_exponent(14);
 };
 [[nodiscard]] std::string describe(const alternate_path& path);
 
@@ -109,14 +111,14 @@ struct qp_attributes {
   std::optional<qkey> queue_key{};
   std::optional<address_vector> path{};
   std::optional<mtu> path_mtu{};
-  std::optional<std::uint8_t> timeout{};        ///< 4.096 us · 2^n until a retransmission; 0: never
-  std::optional<std::uint8_t> retry_count{};    ///< 0…7
-  std::optional<std::uint8_t> rnr_retry{};      ///< 0…6; 7: for ever
-  std::optional<psn> rq_psn{};                  ///< the first one expected
-  std::optional<std::uint8_t> max_rd_atomic{};  ///< own reads and atomics in flight
+  std::optional<rdmaxx::ack_timeout> ack_timeout{};  ///< until a packet is repeated
+  std::optional<std::uint8_t> retry_count{};         ///< 0…7
+  std::optional<std::uint8_t> rnr_retry{};           ///< 0…6; 7: for ever
+  std::optional<psn> rq_psn{};                       ///< the first one expected
+  std::optional<std::uint8_t> max_rd_atomic{};       ///< own reads and atomics in flight
   std::optional<rdmaxx::alternate_path> alternate_path{};
-  std::optional<std::uint8_t> min_rnr_timer{};       ///< code of the IBTA's RNR timer table
-  std::optional<psn> sq_psn{};                       ///< the first one sent
+  std::optional<rnr_timer> min_rnr_timer{};  ///< until a peer that met no receive sends again
+  std::optional<psn> sq_psn{};               ///< the first one sent
   std::optional<std::uint8_t> max_dest_rd_atomic{};  ///< the peer's reads and atomics in flight
   std::optional<migration_state> path_migration{};
   std::optional<qp_capabilities> capabilities{};
@@ -129,7 +131,7 @@ struct qp_attributes {
   /// The attributes in `mask` of what the C API reported.
   [[nodiscard]] static qp_attributes from_native(const ibv_qp_attr& native, qp_attribute_mask mask);
 };
-/// Only what is set: "state=rts timeout=14 …".
+/// Only what is set: "state=rts retry_count=7 …".
 [[nodiscard]] std::string describe(const qp_attributes& attributes);
 
 /// What the IBTA specification asks of a transition.

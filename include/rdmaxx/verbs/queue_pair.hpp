@@ -61,7 +61,7 @@ struct endpoint_options {
 [[nodiscard]] std::string describe(const endpoint_options& options);
 
 /// How to connect. The defaults suit most networks.
-struct connect_options {
+struct qp_connect_options {
   std::uint8_t port = 1;
   std::optional<std::uint32_t> gid_index{};
   std::optional<psn> first_psn{};
@@ -70,18 +70,20 @@ struct connect_options {
   /// What the peer may do here at all; what it may do to which memory, each region says.
   access_flags access = access::remote_read | access::remote_write | access::remote_atomic;
   std::optional<mtu> path_mtu{};  ///< the smaller of both sides' if empty
-  std::uint8_t timeout = 14;      ///< 4.096 us · 2^timeout ≈ 67 ms
+  /// Until a packet is repeated: 67 ms.
+  rdmaxx::ack_timeout ack_timeout = rdmaxx::ack_timeout::from_exponent(14);
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;       ///< 7: for ever
-  std::uint8_t min_rnr_timer = 12;  ///< 0.64 ms
-  std::optional<std::uint8_t>
-      max_rd_atomic{};  ///< own reads in flight: what the device and the peer can if empty
+  std::uint8_t rnr_retry = 7;  ///< 7: for ever
+  /// Until a peer that met no receive here sends again.
+  rnr_timer min_rnr_timer = std::chrono::microseconds(640);
+  /// Own reads and atomics in flight; as many as the device and the peer can if empty.
+  std::optional<std::uint8_t> max_rd_atomic{};
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
   std::uint32_t flow_label = 0;
 };
-[[nodiscard]] std::string describe(const connect_options& options);
+[[nodiscard]] std::string describe(const qp_connect_options& options);
 
 /// What an adopted queue pair refers to.
 struct queue_pair_parents {
@@ -120,9 +122,11 @@ class queue_pair : public unique_handle<ibv_qp> {
   /// attributes the transition lacks or must not have.
   [[nodiscard]] result<void> modify(const qp_attributes& attributes) const;
 
-  [[nodiscard]] result<void> to_init(const connect_options& options) const;
-  [[nodiscard]] result<void> to_rtr(const qp_endpoint& peer, const connect_options& options) const;
-  [[nodiscard]] result<void> to_rts(const qp_endpoint& peer, const connect_options& options) const;
+  [[nodiscard]] result<void> to_init(const qp_connect_options& options) const;
+  [[nodiscard]] result<void> to_rtr(const qp_endpoint& peer,
+                                    const qp_connect_options& options) const;
+  [[nodiscard]] result<void> to_rts(const qp_endpoint& peer,
+                                    const qp_connect_options& options) const;
   /// Fails everything in flight and everything posted later.
   [[nodiscard]] result<void> to_error() const;
   /// Forgets everything in flight, without completions. The queue pair gets a new first PSN, so
@@ -134,7 +138,7 @@ class queue_pair : public unique_handle<ibv_qp> {
   /// From RESET to RTS, on RoCE, InfiniBand, and to itself or a neighbour on the same port. A UD
   /// queue pair becomes ready for everybody. iWARP connects through rdma_cm only.
   [[nodiscard]] result<void> connect(const qp_endpoint& peer,
-                                     const connect_options& options = {}) const;
+                                     const qp_connect_options& options = {}) const;
 
   // ── data path ──
 

@@ -3,7 +3,7 @@
 // wait_completions: completions as soon as there are some, with a deadline and a spin policy.
 //
 //   std::array<work_completion, 16> wc;
-//   auto done = wait_completions(cq, wc, 5s).value();              // empty when the time is over
+//   auto done = wait_completions(cq, wc, 5s).value();              // ETIMEDOUT after 5 s
 //   auto one = wait_completion(cq, 5s, 50us).value();              // polls 50 µs before it sleeps
 //
 // The wait polls as long as the policy says, arms the queue, looks once more (what completed before
@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
 
 #include <rdmaxx/core/clock.hpp>
@@ -34,7 +35,7 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// The completions that were found fill a part of `into`; none when the time is over.
+/// The completions that were found fill a part of `into`; ETIMEDOUT if there is none in time.
 [[nodiscard]] result<std::span<work_completion>> wait_completions(
     const completion_queue& cq, std::span<work_completion> into,
     std::optional<std::chrono::milliseconds> timeout, spin_policy& spin);
@@ -43,16 +44,19 @@ namespace RDMAXX_NAMESPACE {
     std::optional<std::chrono::milliseconds> timeout = forever,
     std::chrono::microseconds spin = {});
 
-/// The next completion, good or bad; ETIMEDOUT when there is none in time.
+/// The next completion, good or bad; ETIMEDOUT if there is none in time.
 [[nodiscard]] result<work_completion> wait_completion(
     const completion_queue& cq, std::optional<std::chrono::milliseconds> timeout = forever,
     std::chrono::microseconds spin = {});
 
 namespace detail {
 
+/// Nothing has completed within `waited`; `where` says on which queue.
+[[nodiscard]] error no_completion(std::chrono::milliseconds waited, std::string_view where);
+
 /// Takes all events of the channel.
 [[nodiscard]] result<void> discard_events(const completion_channel& channel);
-/// Sleeps until an event comes or the time is over, and takes all events of the channel.
+/// Sleeps until an event comes or the deadline has passed, and takes all events of the channel.
 [[nodiscard]] result<void> sleep_on(const completion_channel& channel,
                                     library_clock::time_point deadline);
 
@@ -106,17 +110,19 @@ template <class Source, class Poll>
 
 }  // namespace detail
 
-/// The same for any source: shows up to `most` completions as soon as there are some; 0 when the
-/// time is over.
+/// The same for any source: shows up to `most` completions as soon as there are some, and tells how
+/// many.
 template <completion_source Source, std::invocable<const typename Source::completion_type&> Visit>
 [[nodiscard]] result<std::size_t> wait_each(const Source& source, std::size_t most, Visit visit,
                                             std::optional<std::chrono::milliseconds> timeout,
                                             spin_policy& spin) {
   std::size_t shown = 0;
-  RDMAXX_TRY(detail::wait_on(source, detail::wait_end(timeout), spin, [&]() -> result<bool> {
-    RDMAXX_TRY(shown, source.poll_each(most, visit));
-    return shown > 0;
-  }));
+  RDMAXX_TRY(const bool has_found,
+             detail::wait_on(source, detail::wait_end(timeout), spin, [&]() -> result<bool> {
+               RDMAXX_TRY(shown, source.poll_each(most, visit));
+               return shown > 0;
+             }));
+  if (!has_found && timeout) return detail::no_completion(*timeout, "the completion source");
   return shown;
 }
 

@@ -56,7 +56,7 @@ struct ud_send_wr {
   gather_list from{};
   const address_handle& to;
   qpn remote_queue_pair{};
-  qkey remote_key{};
+  qkey remote_queue_key{};
   std::optional<std::uint32_t> imm{};
   send_flags flags = send_flag::signaled;
 };

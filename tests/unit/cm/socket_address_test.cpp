@@ -9,7 +9,7 @@
 
 #include <rdmaxx/core/format.hpp>
 
-#include "cm/no_port.hpp"
+#include "cm/missing_port.hpp"
 
 using namespace rdmaxx;
 using testing::Contains;
@@ -85,7 +85,7 @@ TEST(socket_address, an_ipv6_address_whose_end_looks_like_a_port_is_told_with_br
   EXPECT_EQ(hint("::1"), "; if 1 is meant to be the port, use brackets: [::]:1");
   EXPECT_EQ(hint("::abcd"), "") << "no number";
   EXPECT_EQ(hint("10.0.0.7"), "");
-  EXPECT_THAT(std::string(detail::no_port_error(address("::1:7471")).hint()),
+  EXPECT_THAT(std::string(detail::missing_port_error(address("::1:7471")).hint()),
               HasSubstr("use brackets: [::1]:7471"));
 }
 

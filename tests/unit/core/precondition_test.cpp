@@ -80,9 +80,9 @@ TEST_F(empty_handle_death, what_was_moved_from_is_empty) {
 TEST_F(empty_handle_death, a_queue_without_a_channel_has_none_to_wait_for) {
   const auto cq = setup.ctx.create_cq({.capacity = 4}).value();
 
-  EXPECT_DEATH((void)cq.channel().wait(std::chrono::milliseconds(1)),
-               R"(completion_channel::wait\(\) was called on an empty handle.*create_cq\()");
-  EXPECT_NAMED_DEATH(cq.channel().try_get(), "completion_channel::try_get");
+  EXPECT_DEATH((void)cq.channel().get_event(std::chrono::milliseconds(1)),
+               R"(completion_channel::get_event\(\) was called on an empty handle.*create_cq\()");
+  EXPECT_NAMED_DEATH(cq.channel().try_get_event(), "completion_channel::try_get_event");
   EXPECT_NAMED_DEATH(cq.channel().fd(), "completion_channel::fd");
 }
 

@@ -25,6 +25,10 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+error late(std::chrono::milliseconds waited) {
+  return timed_out_error("counting", waited, "the counter");
+}
+
 /// A descriptor that becomes readable when raise() is called, once for each call.
 class event_counter {
  public:
@@ -42,9 +46,8 @@ class event_counter {
     if (errno == EAGAIN) return std::optional<int>();
     return errno_error("read", errno);
   }
-  [[nodiscard]] result<std::optional<int>> wait(
-      std::optional<std::chrono::milliseconds> timeout) const {
-    return wait_for_event(fd_, timeout, [this] { return try_get(); });
+  [[nodiscard]] result<int> wait(std::optional<std::chrono::milliseconds> timeout) const {
+    return wait_for_event(fd_, timeout, [this] { return try_get(); }, late);
   }
 
  private:
@@ -199,15 +202,18 @@ TEST(wait_for_event, gives_an_event_that_is_there_without_waiting) {
   const event_counter events;
   events.raise();
 
-  EXPECT_TRUE(events.wait(0ms).value().has_value());
-  EXPECT_FALSE(events.wait(0ms).value().has_value());
+  EXPECT_EQ(events.wait(0ms).value(), 1);
+  EXPECT_EQ(events.wait(0ms).error(), std::errc::timed_out);
 }
 
-TEST(wait_for_event, gives_nothing_when_the_time_is_over) {
+TEST(wait_for_event, fails_with_timed_out_when_nothing_came_in_time) {
   const event_counter events;
   const auto start = clock::now();
 
-  EXPECT_FALSE(events.wait(20ms).value().has_value());
+  const auto outcome = events.wait(20ms);
+
+  EXPECT_EQ(outcome.error(), std::errc::timed_out);
+  EXPECT_EQ(outcome.error().problem(), "timed out after 20 ms waiting for the counter");
 
   EXPECT_GE(clock::now() - start, 20ms);
 }
@@ -216,14 +222,14 @@ TEST(wait_for_event, the_longest_time_does_not_overflow_into_the_past) {
   const event_counter events;
   const std::jthread later([&] { events.raise(); });
 
-  EXPECT_TRUE(events.wait(std::chrono::milliseconds::max()).value().has_value());
+  EXPECT_EQ(events.wait(std::chrono::milliseconds::max()).value(), 1);
 }
 
 TEST(wait_for_event, hands_on_the_error_of_the_source) {
   const event_counter events;
   const auto broken = [] { return result<std::optional<int>>(errno_error("source", EIO)); };
 
-  EXPECT_EQ(wait_for_event(events.fd(), forever, broken).error().operation(), "source");
+  EXPECT_EQ(wait_for_event(events.fd(), forever, broken, late).error().operation(), "source");
 }
 
 TEST(wait_for_event, each_event_goes_to_one_of_several_waiting_threads) {
@@ -233,13 +239,13 @@ TEST(wait_for_event, each_event_goes_to_one_of_several_waiting_threads) {
     std::vector<std::jthread> threads;
     for (auto& count : taken) {
       threads.emplace_back([&events, &count] {
-        for (int i = 0; i < 25; ++i) count += events.wait(forever).value().value_or(0);
+        for (int i = 0; i < 25; ++i) count += events.wait(forever).value();
       });
     }
     for (int i = 0; i < 100; ++i) events.raise();
   }
   EXPECT_EQ(taken, std::vector<int>(4, 25));
-  EXPECT_FALSE(events.wait(0ms).value().has_value());
+  EXPECT_EQ(events.wait(0ms).error(), std::errc::timed_out);
 }
 
 TEST(set_nonblocking, makes_reads_return_and_keeps_other_flags) {

@@ -136,14 +136,14 @@ TEST_F(completion_queue_test, is_described) {
 // ────────────────────────────────────────────────────────────────────────────────────────────
 
 TEST_F(completion_channel_test, without_an_event_there_is_nothing) {
-  EXPECT_FALSE(channel.try_get().value().has_value());
-  EXPECT_FALSE(channel.wait(1ms).value().has_value());
+  EXPECT_FALSE(channel.try_get_event().value().has_value());
+  EXPECT_EQ(channel.get_event(1ms).error(), std::errc::timed_out);
 }
 
 TEST_F(completion_channel_test, an_event_names_its_queue) {
   fake_device::of(channel).raise(cq);
 
-  const auto event = channel.wait(forever).value();
+  const auto event = channel.get_event(forever);
 
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->queue(), cq);
@@ -154,17 +154,17 @@ TEST_F(completion_channel_test, events_are_acknowledged_in_batches) {
   const auto& device = fake_device::of(cq);
   for (unsigned ended = 1; ended <= 3 * 64; ++ended) {
     fake_device::of(channel).raise(cq);
-    ASSERT_TRUE(channel.try_get().value().has_value());
+    ASSERT_TRUE(channel.try_get_event().value().has_value());
     EXPECT_EQ(device.unacknowledged, ended % 64);
   }
 }
 
 TEST_F(completion_channel_test, an_event_that_is_held_is_not_acknowledged_with_those_that_ended) {
   fake_device::of(channel).raise(cq);
-  const auto held = channel.try_get().value();
+  const auto held = channel.try_get_event().value();
   for (int i = 0; i < 64; ++i) {
     fake_device::of(channel).raise(cq);
-    static_cast<void>(channel.try_get().value());
+    static_cast<void>(channel.try_get_event().value());
   }
 
   EXPECT_EQ(fake_device::of(cq).unacknowledged, 1U);
@@ -172,7 +172,7 @@ TEST_F(completion_channel_test, an_event_that_is_held_is_not_acknowledged_with_t
 
 TEST_F(completion_channel_test, the_end_of_a_queue_acknowledges_what_is_left) {
   fake_device::of(channel).raise(cq);
-  static_cast<void>(channel.try_get().value());
+  static_cast<void>(channel.try_get_event().value());
   ASSERT_EQ(fake_device::of(cq).unacknowledged, 1U);
 
   cq = {};  // the fake refuses with EBUSY where the real one would wait for ever
@@ -186,7 +186,7 @@ TEST_F(completion_channel_test, a_borrowed_queue_is_handed_back_with_its_events_
     const auto lent =
         completion_queue::adopt(foreign, ctx, channel, {.kind = ownership::borrowed}).value();
     fake_device::of(channel).raise(lent);
-    EXPECT_EQ(channel.try_get().value()->queue(), lent);
+    EXPECT_EQ(channel.try_get_event().value()->queue(), lent);
     EXPECT_EQ(fake_device::of(lent).unacknowledged, 1U);
   }
   EXPECT_EQ(ibv_destroy_cq(foreign), 0);
@@ -198,13 +198,13 @@ TEST_F(completion_channel_test, an_event_of_a_foreign_queue_is_told_apart) {
   fake_device::of(channel).raise(foreign);
   fake_device::of(channel).raise(cq);
   {
-    const auto event = channel.try_get().value();
+    const auto event = channel.try_get_event().value();
     ASSERT_TRUE(event.has_value());
     EXPECT_FALSE(event->queue());
     EXPECT_EQ(event->native(), foreign);
     EXPECT_EQ(describe(*event), "event of a foreign completion queue");
   }
-  EXPECT_EQ(channel.try_get().value()->queue(), cq);
+  EXPECT_EQ(channel.try_get_event().value()->queue(), cq);
   EXPECT_EQ(ibv_destroy_cq(foreign), 0) << "its event was acknowledged at its end";
 }
 
@@ -214,7 +214,7 @@ TEST_F(completion_channel_test, an_adopted_channel_serves_the_queues_of_the_libr
     const auto adopted = completion_channel::adopt(native, ctx).value();
     const auto own = ctx.create_cq({.capacity = 8, .channel = adopted}).value();
     fake_device::of(adopted).raise(own);
-    EXPECT_EQ(adopted.try_get().value()->queue(), own);
+    EXPECT_EQ(adopted.try_get_event().value()->queue(), own);
   }
   EXPECT_THAT(card.ended, ElementsAre("ibv_destroy_cq", "ibv_destroy_comp_channel"));
 }
@@ -257,7 +257,7 @@ TEST_F(completion_queue_test, poll_each_shows_as_many_as_there_are_and_no_more_t
 
 TEST_F(completion_channel_test, an_event_moved_from_is_not_acknowledged_twice) {
   fake_device::of(channel).raise(cq);
-  auto event = std::move(channel.try_get().value()).value();
+  auto event = std::move(channel.try_get_event().value()).value();
 
   cq_event moved = std::move(event);
   EXPECT_EQ(fake_device::of(cq).unacknowledged, 1U);
@@ -265,7 +265,7 @@ TEST_F(completion_channel_test, an_event_moved_from_is_not_acknowledged_twice) {
   moved.acknowledge();
   for (int i = 0; i < 63; ++i) {
     fake_device::of(channel).raise(cq);
-    static_cast<void>(channel.try_get().value());
+    static_cast<void>(channel.try_get_event().value());
   }
 
   EXPECT_EQ(fake_device::of(cq).unacknowledged, 0U) << "it counts once";
@@ -277,7 +277,7 @@ TEST_F(completion_channel_test,
        an_event_keeps_its_queue_alive_and_releases_it_after_the_acknowledgement) {
   fake_device::of(channel).raise(cq);
   {
-    const auto event = channel.try_get().value();
+    const auto event = channel.try_get_event().value();
     cq = {};
     EXPECT_THAT(card.ended, IsEmpty());
   }

@@ -147,7 +147,7 @@ TEST(names, of_qp_attribute) {
   expect_names({state,          current_state, sqd_async_notify,
                 access,         pkey_index,    port,
                 queue_key,      path,          path_mtu,
-                timeout,        retry_count,   rnr_retry,
+                ack_timeout,    retry_count,   rnr_retry,
                 rq_psn,         max_rd_atomic, alternate_path,
                 min_rnr_timer,  sq_psn,        max_dest_rd_atomic,
                 path_migration, capabilities,  destination,

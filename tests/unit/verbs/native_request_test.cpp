@@ -140,7 +140,7 @@ TEST_F(native_request_test, a_datagram_names_its_receiver) {
                                         .from = gathers,
                                         .to = ah,
                                         .remote_queue_pair = qpn(0x12),
-                                        .remote_key = qkey(0x80000000),
+                                        .remote_queue_key = qkey(0x80000000),
                                         .imm = 3});
 
   EXPECT_EQ(native.opcode, IBV_WR_SEND_WITH_IMM);

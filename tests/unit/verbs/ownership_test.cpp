@@ -62,8 +62,8 @@ static_assert(description<send_wr> && description<write_wr> && description<read_
               description<cas_wr> && description<faa_wr> && description<recv_wr>);
 static_assert(description<address_vector> && description<qp_attributes> &&
               description<qp_capabilities> && description<queue_pair_config> &&
-              description<completion_queue_config> && description<connect_options> &&
-              description<endpoint_options> && description<region_allocation> &&
+              description<completion_queue_config> && description<qp_connect_options> &&
+              description<endpoint_options> && description<owned_region_config> &&
               description<device_query> && description<adoption> && description<error_parts>);
 
 // Handles of different things are not comparable, and none is a number or a bool by itself.
@@ -93,8 +93,8 @@ static_assert(all_describable<error, gid, gid_entry, subnet, qp_endpoint, addres
                               remote_address, gather_element, scatter_element, work_completion>);
 static_assert(
     all_describable<send_wr, ud_send_wr, write_wr, read_wr, cas_wr, faa_wr, recv_wr, send_list,
-                    recv_list, queue_pair_config, completion_queue_config, connect_options,
-                    endpoint_options, region_allocation, device_query, device_choice>);
+                    recv_list, queue_pair_config, completion_queue_config, qp_connect_options,
+                    endpoint_options, owned_region_config, device_query, device_choice>);
 static_assert(all_describable<cq_consumer, queue_drain, shared_receive_queue>);
 static_assert(all_describable<access_flags, send_flags, qp_attribute_mask, flags<device_capability>,
                               flags<wc_flag>>);

@@ -68,9 +68,9 @@ std::vector<single> every_attribute() {
        {.path_mtu = mtu::mtu_2048},
        "path_mtu=2048",
        [](attr c) { return c.path_mtu == IBV_MTU_2048; }},
-      {bit::timeout,
-       {.timeout = std::uint8_t{17}},
-       "timeout=17",
+      {bit::ack_timeout,
+       {.ack_timeout = ack_timeout::from_exponent(17)},
+       "ack_timeout=537 ms (exponent 17)",
        [](attr c) { return c.timeout == 17; }},
       {bit::retry_count,
        {.retry_count = std::uint8_t{6}},
@@ -89,16 +89,19 @@ std::vector<single> every_attribute() {
        "max_rd_atomic=4",
        [](attr c) { return c.max_rd_atomic == 4; }},
       {bit::alternate_path,
-       {.alternate_path = alternate_path{.path = somewhere, .pkey_index = 9, .timeout = 11}},
+       {.alternate_path =
+            alternate_path{
+                .path = somewhere, .pkey_index = 9, .ack_timeout = ack_timeout::from_exponent(11)}},
        "alternate_path=" +
-           describe(alternate_path{.path = somewhere, .pkey_index = 9, .timeout = 11}),
+           describe(alternate_path{
+               .path = somewhere, .pkey_index = 9, .ack_timeout = ack_timeout::from_exponent(11)}),
        [](attr c) {
          return c.alt_ah_attr.grh.sgid_index == 3 && c.alt_port_num == 2 && c.alt_pkey_index == 9 &&
                 c.alt_timeout == 11;
        }},
       {bit::min_rnr_timer,
-       {.min_rnr_timer = std::uint8_t{12}},
-       "min_rnr_timer=12",
+       {.min_rnr_timer = rnr_timer::from_code(12)},
+       "min_rnr_timer=0.64 ms (code 12)",
        [](attr c) { return c.min_rnr_timer == 12; }},
       {bit::sq_psn,
        {.sq_psn = psn(0xdef)},
@@ -184,12 +187,14 @@ TEST(qp_attributes, each_one_alone_survives_the_way_through_the_c_type) {
 
 TEST(qp_attributes, from_native_takes_only_what_the_mask_names) {
   const auto native =
-      qp_attributes{.state = qp_state::rts, .timeout = std::uint8_t{9}, .sq_psn = psn(4)}.native();
+      qp_attributes{
+          .state = qp_state::rts, .ack_timeout = ack_timeout::from_exponent(9), .sq_psn = psn(4)}
+          .native();
 
   const auto taken =
-      qp_attributes::from_native(native, {qp_attribute::timeout, qp_attribute::sq_psn});
+      qp_attributes::from_native(native, {qp_attribute::ack_timeout, qp_attribute::sq_psn});
 
-  EXPECT_EQ(describe(taken), "timeout=9 sq_psn=0x4");
+  EXPECT_EQ(describe(taken), "ack_timeout=2.1 ms (exponent 9) sq_psn=0x4");
   EXPECT_TRUE(qp_attributes::from_native(native, {}).mask().empty());
 }
 
@@ -223,7 +228,7 @@ std::vector<step> way_to_rts() {
        s::init,
        s::rtr,
        {path, path_mtu, destination, rq_psn, max_dest_rd_atomic, min_rnr_timer}},
-      {qp_type::rc, s::rtr, s::rts, {timeout, retry_count, rnr_retry, sq_psn, max_rd_atomic}},
+      {qp_type::rc, s::rtr, s::rts, {ack_timeout, retry_count, rnr_retry, sq_psn, max_rd_atomic}},
       {qp_type::uc, s::reset, s::init, {pkey_index, port, access}},
       {qp_type::uc, s::init, s::rtr, {path, path_mtu, destination, rq_psn}},
       {qp_type::uc, s::rtr, s::rts, {sq_psn}},

@@ -1,4 +1,4 @@
-#include "cm/while_busy.hpp"
+#include "cm/retry_while_busy.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -8,9 +8,9 @@
 using namespace rdmaxx;
 using namespace std::chrono_literals;
 
-TEST(while_busy, repeats_what_is_busy_until_it_is_not) {
+TEST(retry_while_busy, repeats_what_is_busy_until_it_is_not) {
   int attempts = 0;
-  const auto outcome = detail::while_busy([&]() -> result<void> {
+  const auto outcome = detail::retry_while_busy([&]() -> result<void> {
     if (++attempts < 5) return errno_error("rdma_migrate_id", EBUSY);
     return {};
   });
@@ -19,9 +19,9 @@ TEST(while_busy, repeats_what_is_busy_until_it_is_not) {
   EXPECT_EQ(attempts, 5);
 }
 
-TEST(while_busy, other_failures_are_final) {
+TEST(retry_while_busy, other_failures_are_final) {
   int attempts = 0;
-  const auto outcome = detail::while_busy([&]() -> result<void> {
+  const auto outcome = detail::retry_while_busy([&]() -> result<void> {
     ++attempts;
     return errno_error("rdma_migrate_id", ENODEV);
   });
@@ -30,8 +30,8 @@ TEST(while_busy, other_failures_are_final) {
   EXPECT_EQ(attempts, 1);
 }
 
-TEST(while_busy, has_an_end) {
-  const auto outcome = detail::while_busy(
+TEST(retry_while_busy, has_an_end) {
+  const auto outcome = detail::retry_while_busy(
       []() -> result<void> { return errno_error("rdma_migrate_id", EBUSY); }, 2ms);
 
   EXPECT_EQ(outcome.error(), std::errc::device_or_resource_busy);

@@ -1,13 +1,13 @@
 #pragma once
 
-// listener: accepts streams.
+// stream_listener: accepts streams.
 //
-//   auto l = listener::bind("0.0.0.0:7471").value();
+//   auto l = stream_listener::listen("0.0.0.0:7471").value();
 //   for (;;) serve(l.accept().value());
 //
 // What one peer does, or fails to do, is an error of category peer, and a server goes on: a peer
 // that does not speak the protocol, or another version of it, is refused; one that has asked has
-// stream_options::connect_timeout to come up. Nobody waits for it meanwhile: up to most_half_open
+// stream_options::connect_timeout to come up. Nobody waits for it meanwhile: up to max_half_open
 // peers may be on their way at once, and whoever is up first is accepted first. Beyond that,
 // requests wait until one of those is up or given up.
 //
@@ -31,25 +31,25 @@
 namespace RDMAXX_NAMESPACE {
 
 namespace detail {
-class reception;
+class stream_acceptor;
 }
 
-class listener {
+class stream_listener {
  public:
   /// Peers that have asked and are not up yet.
-  static constexpr std::size_t most_half_open = 16;
+  static constexpr std::size_t max_half_open = 16;
 
-  /// Port 0 takes any free one, which local_addr() tells. The options are those of its streams.
-  [[nodiscard]] static result<listener> bind(std::string_view local,
-                                             const stream_options& options = {});
-  [[nodiscard]] static result<listener> bind(const socket_address& local,
-                                             const stream_options& options = {});
+  /// Port 0 takes any free one, which local_address() tells. The options are those of its streams.
+  [[nodiscard]] static result<stream_listener> listen(std::string_view local,
+                                                      const stream_options& options = {});
+  [[nodiscard]] static result<stream_listener> listen(const socket_address& local,
+                                                      const stream_options& options = {});
 
-  listener(listener&&) noexcept;
-  listener& operator=(listener&&) noexcept;
-  listener(const listener&) = delete;
-  listener& operator=(const listener&) = delete;
-  ~listener();
+  stream_listener(stream_listener&&) noexcept;
+  stream_listener& operator=(stream_listener&&) noexcept;
+  stream_listener(const stream_listener&) = delete;
+  stream_listener& operator=(const stream_listener&) = delete;
+  ~stream_listener();
 
   /// The next stream; ETIMEDOUT (category retryable) when nobody came up in time, which has no
   /// other meaning here.
@@ -58,15 +58,15 @@ class listener {
   /// A stream that is up already; nothing if there is none. Never waits.
   [[nodiscard]] result<std::optional<stream>> try_accept() const;
 
-  [[nodiscard]] socket_address local_addr() const noexcept;
+  [[nodiscard]] socket_address local_address() const noexcept;
   /// Readable when try_accept() has something to do.
   [[nodiscard]] int fd() const noexcept;
 
  private:
-  explicit listener(std::unique_ptr<detail::reception> peers) noexcept;
+  explicit stream_listener(std::unique_ptr<detail::stream_acceptor> peers) noexcept;
 
-  std::unique_ptr<detail::reception> peers_;
+  std::unique_ptr<detail::stream_acceptor> peers_;
 };
-[[nodiscard]] std::string describe(const listener& waiting);
+[[nodiscard]] std::string describe(const stream_listener& waiting);
 
 }  // namespace RDMAXX_NAMESPACE

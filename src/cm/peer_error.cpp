@@ -1,11 +1,11 @@
-#include "cm/peers_failure.hpp"
+#include "cm/peer_error.hpp"
 
 #include <string>
 #include <system_error>
 
 namespace RDMAXX_NAMESPACE::detail {
 
-error peers_failure(const error& failure) {
+error as_peer_error(const error& failure) {
   if (failure.category() == error_category::peer && failure != std::errc::timed_out) return failure;
   const bool is_late = failure == std::errc::timed_out;
   return error(

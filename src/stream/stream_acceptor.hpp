@@ -1,6 +1,6 @@
 #pragma once
 
-// reception: the peers of a listener on their way from a request to a stream_connection.
+// stream_acceptor: the peers of a listener on their way from a request to a stream_connection.
 //
 // A request is answered as soon as it is seen, with a greeting or a refusal, and the peer then
 // waits among the half_open_peers until it is up.
@@ -23,11 +23,10 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-class reception {
+class stream_acceptor {
  public:
-  [[nodiscard]] static result<std::unique_ptr<reception>> create(cm::listener waiting,
-                                                                 const stream_options& options,
-                                                                 std::size_t most_half_open);
+  [[nodiscard]] static result<std::unique_ptr<stream_acceptor>> create(
+      cm::listener waiting, const stream_options& options, std::size_t max_half_open);
 
   /// Whoever is up, or null; the error is that of one peer, unless its category says otherwise.
   [[nodiscard]] result<std::shared_ptr<stream_connection>> try_next();
@@ -47,7 +46,8 @@ class reception {
   };
   using peers = half_open_peers<prepared>;
 
-  reception(cm::listener waiting, const stream_options& options, std::unique_ptr<peers> half_open);
+  stream_acceptor(cm::listener waiting, const stream_options& options,
+                  std::unique_ptr<peers> half_open);
 
   /// The next request that waits, answered.
   [[nodiscard]] result<std::optional<peers::peer>> answered() const;

@@ -1,4 +1,4 @@
-#include "cm/no_port.hpp"
+#include "cm/missing_port.hpp"
 
 #include <algorithm>
 #include <array>
@@ -54,7 +54,7 @@ std::string bracket_hint(const socket_address& address) {
   return fmt::format("; if {} is meant to be the port, use brackets: [{}]:{}", port, host, port);
 }
 
-error no_port_error(const socket_address& peer) {
+error missing_port_error(const socket_address& peer) {
   return misuse_error(
       fmt::format("connecting to {}", describe(peer)), "the address has no port",
       "write 10.0.0.7:7471, [fd00::7]:7471 or host.example.org:7471" + bracket_hint(peer));

@@ -1,6 +1,6 @@
-// first_success: a name's addresses are tried one by one, while there is time.
+// with_address_fallback: a name's addresses are tried one by one, while there is time.
 
-#include "cm/first_success.hpp"
+#include "cm/address_fallback.hpp"
 
 #include <array>
 #include <cerrno>
@@ -22,12 +22,12 @@ struct patient {
   std::chrono::milliseconds timeout = 1s;
 };
 
-class first_success : public ::testing::Test {
+class with_address_fallback : public ::testing::Test {
  protected:
   /// How many attempts are made that take this long and fail.
   std::size_t attempts(std::chrono::milliseconds each) {
     std::size_t made = 0;
-    const auto outcome = detail::first_success(
+    const auto outcome = detail::with_address_fallback(
         addresses_, deadline_after(patient().timeout), patient(), &patient::timeout,
         [&](const socket_address&, const patient& rest) -> result<int> {
           EXPECT_GT(rest.timeout, 0ms);
@@ -43,9 +43,11 @@ class first_success : public ::testing::Test {
   manual_clock time_;
 };
 
-TEST_F(first_success, tries_all_while_there_is_time) { EXPECT_EQ(attempts(1ms), 3U); }
+TEST_F(with_address_fallback, tries_all_while_there_is_time) { EXPECT_EQ(attempts(1ms), 3U); }
 
-TEST_F(first_success, tries_no_further_one_when_the_time_is_over) { EXPECT_EQ(attempts(1s), 1U); }
+TEST_F(with_address_fallback, tries_no_further_one_when_the_time_is_over) {
+  EXPECT_EQ(attempts(1s), 1U);
+}
 
 }  // namespace
 

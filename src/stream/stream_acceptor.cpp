@@ -1,4 +1,4 @@
-#include "stream/reception.hpp"
+#include "stream/stream_acceptor.hpp"
 
 #include <utility>
 
@@ -11,19 +11,20 @@ namespace RDMAXX_NAMESPACE::detail {
 
 using stream_protocol::greeting;
 
-result<std::unique_ptr<reception>> reception::create(cm::listener waiting,
-                                                     const stream_options& options,
-                                                     std::size_t most_half_open) {
-  RDMAXX_TRY(auto half_open, peers::create(waiting.fd(), most_half_open, "accepting a stream of"));
-  return std::unique_ptr<reception>(
-      new reception(std::move(waiting), options, std::move(half_open)));
+result<std::unique_ptr<stream_acceptor>> stream_acceptor::create(cm::listener waiting,
+                                                                 const stream_options& options,
+                                                                 std::size_t max_half_open) {
+  RDMAXX_TRY(auto half_open, peers::create(waiting.fd(), max_half_open, "accepting a stream of"));
+  return std::unique_ptr<stream_acceptor>(
+      new stream_acceptor(std::move(waiting), options, std::move(half_open)));
 }
 
-reception::reception(cm::listener waiting, const stream_options& options,
-                     std::unique_ptr<peers> half_open)
+stream_acceptor::stream_acceptor(cm::listener waiting, const stream_options& options,
+                                 std::unique_ptr<peers> half_open)
     : waiting_(std::move(waiting)), options_(options), peers_(std::move(half_open)) {}
 
-result<reception::peers::peer> reception::answer_to(cm::connection_request request) const {
+result<stream_acceptor::peers::peer> stream_acceptor::answer_to(
+    cm::connection_request request) const {
   const auto own = own_greeting(options_);
   const auto terms = [&]() -> result<stream_protocol::agreement> {
     RDMAXX_TRY(const auto theirs, greeting::from_bytes(request.peer_data()));
@@ -44,7 +45,7 @@ result<reception::peers::peer> reception::answer_to(cm::connection_request reque
   return peers::peer{std::move(attempt), {.resources = *std::move(resources), .terms = *terms}};
 }
 
-result<std::optional<reception::peers::peer>> reception::answered() const {
+result<std::optional<stream_acceptor::peers::peer>> stream_acceptor::answered() const {
   RDMAXX_TRY(auto request, waiting_.try_get_request());
   if (!request) return std::nullopt;
   const auto address = request->peer_address();
@@ -53,7 +54,7 @@ result<std::optional<reception::peers::peer>> reception::answered() const {
   return std::optional(*std::move(peer));
 }
 
-result<std::shared_ptr<stream_connection>> reception::try_next() {
+result<std::shared_ptr<stream_connection>> stream_acceptor::try_next() {
   RDMAXX_TRY(auto next, peers_->try_next([this] { return answered(); }));
   if (!next) return nullptr;
   return stream_connection::create(std::move(next->connection), std::move(next->extra.resources),

@@ -1,6 +1,6 @@
 #pragma once
 
-// while_busy: threads that share a listener.
+// retry_while_busy: threads that share a listener.
 //
 // The peer of a request may give up before the request has been separated from the listener. Then
 // another thread of the same listener may hold the event that says so, and the identifier cannot
@@ -16,7 +16,7 @@ namespace RDMAXX_NAMESPACE::detail {
 
 /// Repeats `attempt` as long as it fails with EBUSY, for a second at most.
 template <class Attempt>
-[[nodiscard]] result<void> while_busy(
+[[nodiscard]] result<void> retry_while_busy(
     Attempt attempt, std::chrono::milliseconds patience = std::chrono::seconds(1)) {
   const auto end = deadline_after(patience);
   for (;;) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// no_port_error: connecting needs a port, which an address without one (port 0) does not have.
+// missing_port_error: connecting needs a port, which an address without one (port 0) does not have.
 
 #include <rdmaxx/cm/socket_address.hpp>
 #include <rdmaxx/core/error.hpp>
@@ -11,6 +11,6 @@ namespace RDMAXX_NAMESPACE::detail {
 /// as it stands; nothing for others.
 [[nodiscard]] std::string bracket_hint(const socket_address& address);
 
-[[nodiscard]] error no_port_error(const socket_address& peer);
+[[nodiscard]] error missing_port_error(const socket_address& peer);
 
 }  // namespace RDMAXX_NAMESPACE::detail

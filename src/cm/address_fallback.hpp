@@ -1,7 +1,7 @@
 #pragma once
 
-// first_success: of a name's addresses the first for which an attempt succeeds, in the time that
-// the options have for all of them. When it is over, no further address is tried.
+// with_address_fallback: of a name's addresses the first for which an attempt succeeds, in the time
+// that the options have for all of them. When it is over, no further address is tried.
 
 #include <chrono>
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace RDMAXX_NAMESPACE::detail {
 
 /// `attempt` gets an address and options with the time that is left; the last failure is told.
 template <class Options, class Attempt>
-auto first_success(std::span<const socket_address> addresses, library_clock::time_point end,
-                   Options options, std::chrono::milliseconds Options::* timeout, Attempt attempt)
-    -> decltype(attempt(socket_address(), options)) {
+auto with_address_fallback(std::span<const socket_address> addresses, library_clock::time_point end,
+                           Options options, std::chrono::milliseconds Options::* timeout,
+                           Attempt attempt) -> decltype(attempt(socket_address(), options)) {
   auto outcome = attempt(addresses.front(), options);
   for (std::size_t next = 1; next < addresses.size() && !outcome; ++next) {
     options.*timeout = time_until(end);
@@ -33,14 +33,14 @@ auto first_success(std::span<const socket_address> addresses, library_clock::tim
 
 /// The same for a name, whose look-up takes its part of the time.
 template <class Options, class Attempt>
-auto first_success(std::string_view peer, const Options& options,
-                   std::chrono::milliseconds Options::* timeout, Attempt attempt)
+auto with_address_fallback(std::string_view peer, const Options& options,
+                           std::chrono::milliseconds Options::* timeout, Attempt attempt)
     -> decltype(attempt(socket_address(), options)) {
   const auto end = deadline_after(options.*timeout);
   RDMAXX_TRY(const auto addresses, socket_address::lookup(peer, options.*timeout));
   auto rest = options;
   rest.*timeout = time_until(end);
-  return first_success(addresses, end, rest, timeout, attempt);
+  return with_address_fallback(addresses, end, rest, timeout, attempt);
 }
 
 }  // namespace RDMAXX_NAMESPACE::detail

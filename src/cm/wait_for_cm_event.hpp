@@ -1,6 +1,6 @@
 #pragma once
 
-// awaited_event: waits on an identifier's own channel for the event that a step must end with.
+// wait_for_cm_event: waits on an identifier's own channel for the event that a step must end with.
 
 #include <rdmaxx/cm/cm_event.hpp>
 #include <rdmaxx/cm/cm_id.hpp>
@@ -14,6 +14,7 @@ namespace RDMAXX_NAMESPACE::detail {
 using deadline = library_clock::time_point;
 
 /// The event `wanted`, or why it did not come. Events that end no step are passed over.
-[[nodiscard]] result<cm_event> awaited_event(const cm_id& id, cm_event_type wanted, deadline end);
+[[nodiscard]] result<cm_event> wait_for_cm_event(const cm_id& id, cm_event_type wanted,
+                                                 deadline end);
 
 }  // namespace RDMAXX_NAMESPACE::detail

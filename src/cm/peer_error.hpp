@@ -1,12 +1,12 @@
 #pragma once
 
-// peers_failure: the failure of a peer that was accepted and did not come up.
+// as_peer_error: the failure of a peer that was accepted and did not come up.
 
 #include <rdmaxx/core/error.hpp>
 
 namespace RDMAXX_NAMESPACE::detail {
 
 /// Of category peer. Its code is never ETIMEDOUT, which says that nobody came.
-[[nodiscard]] error peers_failure(const error& failure);
+[[nodiscard]] error as_peer_error(const error& failure);
 
 }  // namespace RDMAXX_NAMESPACE::detail
