@@ -10,7 +10,9 @@ namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
-error given_up() { return errno_error("accepting", ECONNRESET, "the peer has given up"); }
+error peer_has_gone() {
+  return errno_error("accepting", ECONNRESET, "the peer closed the connection");
+}
 
 /// The kernel drops the events of an identifier that its program has not seen yet. But it does not
 /// know how to go on with a connection that is over.
@@ -28,10 +30,10 @@ error accept_failure(const error& failure, const cm_id& id) {
     const auto fetched = id.channel().try_get_event();
     if (!fetched) return failure;
     const auto& event = *fetched;
-    if (!event) return is_over(id) ? given_up() : failure;
+    if (!event) return is_over(id) ? peer_has_gone() : failure;
     if (!event->concerns(id)) continue;
     if (const auto outcome = event->outcome(); !outcome) return outcome.error();
-    if (event->type() == cm_event_type::disconnected) return given_up();
+    if (event->type() == cm_event_type::disconnected) return peer_has_gone();
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Why a step of accepting has failed. Of a peer that has given up meanwhile, the C functions only
-// say "invalid argument"; the identifier's events say more.
+// Why a step of accepting has failed. If the peer has gone meanwhile, the C functions only report
+// "invalid argument"; the identifier's events say more.
 
 #include <rdmaxx/cm/cm_id.hpp>
 #include <rdmaxx/core/error.hpp>

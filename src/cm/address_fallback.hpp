@@ -1,7 +1,8 @@
 #pragma once
 
-// with_address_fallback: of a name's addresses the first for which an attempt succeeds, in the time
-// that the options have for all of them. When it is over, no further address is tried.
+// with_address_fallback: tries the addresses of a name one after the other until an attempt
+// succeeds. The timeout of the options is for all of them: once it has expired, no further one is
+// tried.
 
 #include <chrono>
 #include <cstddef>
@@ -17,7 +18,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// `attempt` gets an address and options with the time that is left; the last failure is told.
+/// `attempt` gets an address and options with the remaining time; the last failure is returned.
 template <class Options, class Attempt>
 auto with_address_fallback(std::span<const socket_address> addresses, library_clock::time_point end,
                            Options options, std::chrono::milliseconds Options::* timeout,

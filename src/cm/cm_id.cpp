@@ -212,8 +212,8 @@ result<void> cm_id::create_qp(const cm_qp_config& config) const {
                             .signal_all = config.signal_all,
                             .srq = config.srq},
                            {.call = "rdma_create_qp",
-                            .make = [&](ibv_qp_init_attr_ex& wishes) -> ibv_qp* {
-                              if (rdma_create_qp_ex(live(), &wishes) != 0) return nullptr;
+                            .make = [&](ibv_qp_init_attr_ex& attributes) -> ibv_qp* {
+                              if (rdma_create_qp_ex(live(), &attributes) != 0) return nullptr;
                               return live()->qp;
                             },
                             .end = {.destroy = [&block] { return block.destroy_queue_pair(); }}}));

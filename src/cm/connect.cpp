@@ -32,11 +32,11 @@ result<cm_id> new_id(port_space space, const cm_id_options& options) {
 /// An attempt that has succeeded.
 result<connection_attempt> finished(result<cm_id> id, connection_steps steps,
                                     std::chrono::milliseconds timeout,
-                                    const connection_attempt::wishes& wanted) {
-  if (!id) return told(id.error(), steps, wanted.peer);
+                                    const connection_attempt::inputs& given) {
+  if (!id) return told(id.error(), steps, given.peer);
   connection_attempt attempt(*std::move(id), std::move(steps), timeout);
-  if (const auto outcome = attempt.finish(wanted); !outcome)
-    return told(outcome.error(), attempt.steps(), wanted.peer);
+  if (const auto outcome = attempt.finish(given); !outcome)
+    return told(outcome.error(), attempt.steps(), given.peer);
   return attempt;
 }
 

@@ -24,17 +24,17 @@ connection_attempt::connection_attempt(cm_id id, connection_steps steps,
       timeout_(timeout),
       deadline_(deadline_after(timeout)) {}
 
-result<void> connection_attempt::begin(connection_action action, const wishes& wanted) {
+result<void> connection_attempt::begin(connection_action action, const inputs& given) {
   switch (action) {
     case connection_action::resolve_addr:
-      return id_.resolve_addr(wanted.source, wanted.peer, time_until(deadline_));
+      return id_.resolve_addr(given.source, given.peer, time_until(deadline_));
     case connection_action::resolve_route:
       return id_.resolve_route(time_until(deadline_));
     case connection_action::connect:
-      if (!id_.qp()) RDMAXX_TRY(id_.create_qp(*wanted.qp));
-      return id_.connect(*wanted.parameters);
+      if (!id_.qp()) RDMAXX_TRY(id_.create_qp(*given.qp));
+      return id_.connect(*given.parameters);
     case connection_action::accept:
-      if (const auto answered = answer(id_, *wanted.qp, *wanted.parameters); !answered)
+      if (const auto answered = answer(id_, *given.qp, *given.parameters); !answered)
         return accept_failure(answered.error(), id_);
       return {};
     case connection_action::fail:
@@ -46,13 +46,13 @@ result<void> connection_attempt::begin(connection_action action, const wishes& w
   return {};
 }
 
-result<void> connection_attempt::start(const wishes& wanted) {
-  const auto begun = begin(steps_.start(), wanted);
+result<void> connection_attempt::start(const inputs& given) {
+  const auto begun = begin(steps_.start(), given);
   if (!begun) (void)steps_.on_refusal(begun.error());
   return begun;
 }
 
-result<bool> connection_attempt::advance(const wishes& wanted) {
+result<bool> connection_attempt::advance(const inputs& given) {
   while (!steps_.is_over()) {
     RDMAXX_TRY(auto event, id_.channel().try_get_event());
     if (!event) {
@@ -64,7 +64,7 @@ result<bool> connection_attempt::advance(const wishes& wanted) {
     const auto action = steps_.on_event(event->type(), event->outcome());
     if (action == connection_action::done) last_ = std::move(*event);
     event.reset();  // acknowledged before the next step begins
-    if (const auto begun = begin(action, wanted); !begun) {
+    if (const auto begun = begin(action, given); !begun) {
       if (action != connection_action::fail) (void)steps_.on_refusal(begun.error());
       return begun.error();
     }
@@ -72,10 +72,10 @@ result<bool> connection_attempt::advance(const wishes& wanted) {
   return true;
 }
 
-result<void> connection_attempt::finish(const wishes& wanted) {
-  RDMAXX_TRY(start(wanted));
+result<void> connection_attempt::finish(const inputs& given) {
+  RDMAXX_TRY(start(given));
   for (;;) {
-    RDMAXX_TRY(const bool is_over, advance(wanted));
+    RDMAXX_TRY(const bool is_over, advance(given));
     if (is_over) return {};
     RDMAXX_TRY(wait_readable_until(fd(), deadline_));
   }

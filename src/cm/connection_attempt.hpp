@@ -26,7 +26,7 @@ class connection_attempt {
   using time_point = library_clock::time_point;
 
   /// What the steps need; what private_data refers to lives until the attempt has been begun.
-  struct wishes {
+  struct inputs {
     socket_address source{};
     socket_address peer{};
     const cm_qp_config* qp = nullptr;
@@ -36,11 +36,11 @@ class connection_attempt {
   connection_attempt(cm_id id, connection_steps steps, std::chrono::milliseconds timeout);
 
   /// Begins the first step.
-  [[nodiscard]] result<void> start(const wishes& wanted);
+  [[nodiscard]] result<void> start(const inputs& given);
   /// Handles the events that wait. True when it is over, or why it has failed.
-  [[nodiscard]] result<bool> advance(const wishes& wanted);
+  [[nodiscard]] result<bool> advance(const inputs& given);
   /// Drives it until it is over.
-  [[nodiscard]] result<void> finish(const wishes& wanted);
+  [[nodiscard]] result<void> finish(const inputs& given);
 
   [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
   [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
@@ -54,7 +54,7 @@ class connection_attempt {
   }
 
  private:
-  [[nodiscard]] result<void> begin(connection_action action, const wishes& wanted);
+  [[nodiscard]] result<void> begin(connection_action action, const inputs& given);
 
   cm_id id_;
   connection_steps steps_;

@@ -90,7 +90,7 @@ connection_action connection_steps::on_event(cm_event_type type, const result<vo
   }
   switch (type) {
     case cm_event_type::disconnected:
-      return fail(errno_error(waiting(), ECONNRESET, "the peer has given up"));
+      return fail(errno_error(waiting(), ECONNRESET, "the peer closed the connection"));
     case cm_event_type::device_removal:
       return fail(errno_error(waiting(), ENODEV));
     default:

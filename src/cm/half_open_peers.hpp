@@ -1,11 +1,11 @@
 #pragma once
 
-// half_open_peers: those who have asked a listener, were answered, and are not up yet.
+// half_open_peers: peers whose requests a listener has answered and that are not established yet.
 //
-// A request is answered as soon as it is seen, and then waits here until the peer is up, has
-// failed, or its time is over. There is room for a few; when it is full, requests are left where
+// A request is answered as soon as it is seen, and then waits here until the peer is established,
+// has failed, or has timed out. There is room for a few; when it is full, requests are left where
 // they are. One descriptor is readable whenever there is something to do: a request and room for
-// it, news of a peer, or the end of a peer's time. `Extra` is what a peer has besides its
+// it, an event of a peer, or a peer's timeout. `Extra` is what a peer has besides its
 // identifier.
 //
 // Lifetime: ends before the listening identifier's channel. Threads: any.
@@ -45,7 +45,7 @@ class half_open_peers {
     connection_attempt attempt;  ///< begun
     Extra extra;
   };
-  /// Somebody who is up.
+  /// An established peer.
   struct arrival {
     cm::connection connection;
     Extra extra;
@@ -65,7 +65,7 @@ class half_open_peers {
   half_open_peers(const half_open_peers&) = delete;
   half_open_peers& operator=(const half_open_peers&) = delete;
 
-  /// Whoever is up, or nothing. `next` brings the next request that waits, answered, as
+  /// An established peer, or nothing. `next` brings the next request that waits, answered, as
   /// result<std::optional<peer>>, and is called while there is room. An error is that of one peer,
   /// unless its category says otherwise.
   template <class Next>
@@ -96,7 +96,7 @@ class half_open_peers {
     return std::nullopt;
   }
 
-  /// Until try_next() may have something to do, or the time is over.
+  /// Until try_next() may have something to do, or the deadline has passed.
   [[nodiscard]] result<void> wait(time_point deadline) {
     const auto until = [&] {
       const std::lock_guard lock(mutex_);

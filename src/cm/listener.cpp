@@ -20,7 +20,7 @@ result<connection_request> separated(cm_event& event) {
   return connection_request(std::move(id), event);
 }
 
-detail::connection_attempt::wishes wishes_of(const accept_options& options) {
+detail::connection_attempt::inputs inputs_of(const accept_options& options) {
   return {.qp = &options.qp, .parameters = &options.parameters};
 }
 
@@ -56,7 +56,7 @@ class listener::acceptance {
     if (!request) return std::nullopt;
     const auto address = request->peer_address();
     auto attempt = attempt_of(std::move(*request).release(), options);
-    if (const auto begun = attempt.start(wishes_of(options)); !begun)
+    if (const auto begun = attempt.start(inputs_of(options)); !begun)
       return half_open_->told_of(begun.error(), address);
     return std::optional(peers::peer{std::move(attempt), {}});
   }
@@ -104,7 +104,7 @@ connection_parameters connection_request::parameters() const noexcept {
 result<connection> connection_request::accept(const accept_options& options) && {
   const auto peer = peer_address();
   auto attempt = attempt_of(std::move(id_), options);
-  if (const auto finished = attempt.finish(wishes_of(options)); !finished)
+  if (const auto finished = attempt.finish(inputs_of(options)); !finished)
     return finished.error().within(fmt::format("accepting {}", describe(peer)));
   return std::move(attempt).connected();
 }

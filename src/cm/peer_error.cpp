@@ -12,9 +12,12 @@ error as_peer_error(const error& failure) {
       {.operation = std::string(failure.operation()),
        .code = is_late ? std::make_error_code(std::errc::connection_aborted) : failure.code(),
        .category = error_category::peer,
-       .problem = is_late ? "the peer has asked, was accepted, and did not come up in time"
-                          : std::string(failure.problem()),
-       .hint = "the peer's program or the way there has failed; others can be accepted"});
+       .problem =
+           is_late
+               ? "the peer requested a connection, was accepted, and did not complete it in time"
+               : std::string(failure.problem()),
+       .hint =
+           "the peer's program or the path to it has failed; other peers can still be accepted"});
 }
 
 }  // namespace RDMAXX_NAMESPACE::detail

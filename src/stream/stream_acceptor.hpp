@@ -3,7 +3,7 @@
 // stream_acceptor: the peers of a listener on their way from a request to a stream_connection.
 //
 // A request is answered as soon as it is seen, with a greeting or a refusal, and the peer then
-// waits among the half_open_peers until it is up.
+// waits among the half_open_peers until it is established.
 //
 // Threads: any.
 
@@ -28,9 +28,10 @@ class stream_acceptor {
   [[nodiscard]] static result<std::unique_ptr<stream_acceptor>> create(
       cm::listener waiting, const stream_options& options, std::size_t max_half_open);
 
-  /// Whoever is up, or null; the error is that of one peer, unless its category says otherwise.
+  /// An established peer, or null; the error is that of one peer, unless its category says
+  /// otherwise.
   [[nodiscard]] result<std::shared_ptr<stream_connection>> try_next();
-  /// Until try_next() may have something to do, or the time is over.
+  /// Until try_next() may have something to do, or the deadline has passed.
   [[nodiscard]] result<void> wait(library_clock::time_point deadline) {
     return peers_->wait(deadline);
   }
@@ -39,7 +40,7 @@ class stream_acceptor {
   [[nodiscard]] socket_address local_address() const noexcept { return waiting_.local_address(); }
 
  private:
-  /// What a peer gets when it is up.
+  /// What a peer gets when it is established.
   struct prepared {
     stream_resources resources;
     stream_protocol::agreement terms;

@@ -6,7 +6,7 @@
 //   driver.progress();                            // handles completions, posts what is due
 //   while (!wanted()) {
 //     driver.arm(interest::arrivals);             // and progresses once more: what completed
-//     before if (wanted()) break;                        // the queues were armed raises no event
+//     if (wanted()) break;                        // before the queues were armed raises no event
 //     driver.tend(now);                           // keep-alive: may post a probe, or give up
 //     wait for driver.descriptors(), until driver.next_deadline();
 //     driver.take_completion_events();            // if the first one is readable

@@ -33,12 +33,12 @@ error capacity_error(std::string_view operation, int errno_value, std::uint32_t 
 constexpr std::uint32_t largest_int = std::numeric_limits<int>::max();
 
 /// Extended queues serve ibv_poll_cq as well. Drivers without them (siw) have ordinary ones.
-ibv_cq* create_native(ibv_context* native, ibv_cq_init_attr_ex& wishes, ibv_cq_ex*& extended) {
-  extended = ibv_create_cq_ex(native, &wishes);
+ibv_cq* create_native(ibv_context* native, ibv_cq_init_attr_ex& attributes, ibv_cq_ex*& extended) {
+  extended = ibv_create_cq_ex(native, &attributes);
   if (extended != nullptr) return ibv_cq_ex_to_cq(extended);
   if (errno != EOPNOTSUPP && errno != ENOSYS) return nullptr;
-  return ibv_create_cq(native, static_cast<int>(wishes.cqe), wishes.cq_context, wishes.channel,
-                       static_cast<int>(wishes.comp_vector));
+  return ibv_create_cq(native, static_cast<int>(attributes.cqe), attributes.cq_context,
+                       attributes.channel, static_cast<int>(attributes.comp_vector));
 }
 
 }  // namespace
@@ -60,13 +60,13 @@ result<completion_queue> context::create_cq(const completion_queue_config& confi
   }
   auto* const block = new detail::cq_block(*this, config.channel);
   detail::reference reference(block);
-  ibv_cq_init_attr_ex wishes{};
-  wishes.cqe = config.capacity;
-  wishes.cq_context = block;
-  wishes.channel = config.channel.native();
-  wishes.comp_vector = config.completion_vector;
-  wishes.wc_flags = IBV_WC_STANDARD_FLAGS;
-  block->native = create_native(live(), wishes, block->extended);
+  ibv_cq_init_attr_ex attributes{};
+  attributes.cqe = config.capacity;
+  attributes.cq_context = block;
+  attributes.channel = config.channel.native();
+  attributes.comp_vector = config.completion_vector;
+  attributes.wc_flags = IBV_WC_STANDARD_FLAGS;
+  block->native = create_native(live(), attributes, block->extended);
   if (block->native == nullptr)
     return capacity_error("ibv_create_cq", errno, config.capacity, *this);
   block->enter();

@@ -16,7 +16,7 @@ namespace RDMAXX_NAMESPACE::detail {
 struct qp_creation {
   std::string_view call = "ibv_create_qp";
   /// Returns null and sets errno on failure; writes back what was granted.
-  std::function<ibv_qp*(ibv_qp_init_attr_ex& wishes)> make{};
+  std::function<ibv_qp*(ibv_qp_init_attr_ex& attributes)> make{};
   /// How the queue pair ends.
   adoption end{};
 };

@@ -36,7 +36,7 @@ std::uint32_t without_marker_slot(std::uint32_t granted, std::uint32_t asked,
   return asked > wanted && granted > wanted ? granted - 1 : granted;
 }
 
-/// Which of the wishes the device cannot fulfil.
+/// Which of the capabilities the device cannot fulfil.
 error creation_failed(std::string_view call, int errno_value, const queue_pair_config& config,
                       const context& ctx) {
   struct wish {
@@ -126,38 +126,39 @@ result<queue_pair> detail::create_queue_pair(const protection_domain& pd,
   const auto send_slots = with_marker_slot(wanted.max_send_wr, limit);
   const auto recv_slots = with_marker_slot(wanted.max_recv_wr, limit);
   // Without anything beyond the domain this is ibv_create_qp, which every device has.
-  ibv_qp_init_attr_ex wishes{};
-  wishes.comp_mask = IBV_QP_INIT_ATTR_PD;
-  wishes.pd = pd.native();
-  wishes.qp_context = block;
-  wishes.send_cq = config.send_cq.native();
-  wishes.recv_cq = config.recv_cq.native();
-  wishes.srq = config.srq.native();
-  wishes.cap = {.max_send_wr = send_slots,
-                .max_recv_wr = recv_slots,
-                .max_send_sge = wanted.max_send_sge,
-                .max_recv_sge = wanted.max_recv_sge,
-                .max_inline_data = wanted.max_inline};
-  wishes.qp_type = static_cast<ibv_qp_type>(config.type);
-  wishes.sq_sig_all = config.signal_all ? 1 : 0;
+  ibv_qp_init_attr_ex attributes{};
+  attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
+  attributes.pd = pd.native();
+  attributes.qp_context = block;
+  attributes.send_cq = config.send_cq.native();
+  attributes.recv_cq = config.recv_cq.native();
+  attributes.srq = config.srq.native();
+  attributes.cap = {.max_send_wr = send_slots,
+                    .max_recv_wr = recv_slots,
+                    .max_send_sge = wanted.max_send_sge,
+                    .max_recv_sge = wanted.max_recv_sge,
+                    .max_inline_data = wanted.max_inline};
+  attributes.qp_type = static_cast<ibv_qp_type>(config.type);
+  attributes.sq_sig_all = config.signal_all ? 1 : 0;
 
-  block->native = how.make(wishes);
+  block->native = how.make(attributes);
   if (block->native == nullptr) return creation_failed(how.call, errno, config, ctx);
   block->adopted = std::move(how.end);
-  block->granted = {
-      .max_send_wr = without_marker_slot(wishes.cap.max_send_wr, send_slots, wanted.max_send_wr),
-      .max_recv_wr = without_marker_slot(wishes.cap.max_recv_wr, recv_slots, wanted.max_recv_wr),
-      .max_send_sge = wishes.cap.max_send_sge,
-      .max_recv_sge = wishes.cap.max_recv_sge,
-      .max_inline = wishes.cap.max_inline_data};
+  block->granted = {.max_send_wr = without_marker_slot(attributes.cap.max_send_wr, send_slots,
+                                                       wanted.max_send_wr),
+                    .max_recv_wr = without_marker_slot(attributes.cap.max_recv_wr, recv_slots,
+                                                       wanted.max_recv_wr),
+                    .max_send_sge = attributes.cap.max_send_sge,
+                    .max_recv_sge = attributes.cap.max_recv_sge,
+                    .max_inline = attributes.cap.max_inline_data};
   block->first_psn = random_psn();
   block_of(ctx).objects.add(block->native, *block);
   return handle_access::make<queue_pair>(block->native, std::move(held), block->granted.max_inline);
 }
 
 result<queue_pair> protection_domain::create_qp(const queue_pair_config& config) const {
-  return detail::create_queue_pair(*this, config, {.make = [this](ibv_qp_init_attr_ex& wishes) {
-    return ibv_create_qp_ex(context().native(), &wishes);
+  return detail::create_queue_pair(*this, config, {.make = [this](ibv_qp_init_attr_ex& attributes) {
+    return ibv_create_qp_ex(context().native(), &attributes);
   }});
 }
 

@@ -49,14 +49,14 @@ result<shared_receive_queue> protection_domain::create_srq(
   auto* const block = new detail::srq_block(*this);
   detail::reference held(block);
   // Without anything beyond the domain this is ibv_create_srq, which every device has.
-  ibv_srq_init_attr_ex wishes{};
-  wishes.srq_context = block;
-  wishes.attr = {.max_wr = config.capacity, .max_sge = config.max_sge, .srq_limit = 0};
-  wishes.comp_mask = IBV_SRQ_INIT_ATTR_PD;
-  wishes.pd = live();
-  block->native = ibv_create_srq_ex(context().native(), &wishes);
+  ibv_srq_init_attr_ex attributes{};
+  attributes.srq_context = block;
+  attributes.attr = {.max_wr = config.capacity, .max_sge = config.max_sge, .srq_limit = 0};
+  attributes.comp_mask = IBV_SRQ_INIT_ATTR_PD;
+  attributes.pd = live();
+  block->native = ibv_create_srq_ex(context().native(), &attributes);
   if (block->native == nullptr) return creation_failed(errno, config, context());
-  block->capacity = wishes.attr.max_wr;
+  block->capacity = attributes.attr.max_wr;
   detail::block_of(context()).objects.add(block->native, *block);
   return detail::handle_access::make<shared_receive_queue>(block->native, std::move(held));
 }

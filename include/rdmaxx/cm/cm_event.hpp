@@ -1,14 +1,13 @@
 #pragma once
 
 // cm_event: something happened to an identifier: an address was resolved, a peer asks for a
-// connection, a connection came up or went down.
+// connection, a connection was established or ended.
 //
-//   if (auto event = channel.get_event(1s).value()) {
-//     event->outcome().value();                       // throws what went wrong, if it did
-//     if (event->type() == cm_event_type::connect_request) {
-//       auto id = event->take_id().value();
-//       inspect(event->private_data());               // valid until the event ends
-//     }
+//   auto event = channel.get_event(1s).value();       // std::errc::timed_out after 1 s
+//   event.outcome().value();                          // throws if what was begun has failed
+//   if (event.type() == cm_event_type::connect_request) {
+//     auto id = event.take_id().value();
+//     inspect(event.private_data());                  // valid until the event ends
 //   }
 //
 // An event acknowledges itself when it is destroyed, and keeps its identifier alive until then.

@@ -1,6 +1,6 @@
 #pragma once
 
-// cm_id: one conversation of the connection manager: a connection, a listener, or a datagram
+// cm_id: one identifier of the connection manager: a connection, a listener, or a datagram
 // service.
 //
 //   active side                                     passive side
@@ -10,7 +10,7 @@
 //   id.connect({…})              → established      new.accept({…})             → established
 //   id.disconnect()              → disconnected     new.disconnect()            → disconnected
 //
-// Every call only begins something; the event on the identifier's channel tells how it went.
+// Every call only starts something; the event on the identifier's channel reports the outcome.
 // cm::connect() and cm::listener do all of this and wait (see cm/connect.hpp, cm/listener.hpp).
 //
 // Lifetime: move-only. An identifier keeps its channel, its queue pair and what that refers to. Its

@@ -4,8 +4,8 @@
 //
 //   auto c = cm::connect("server.example.org:7471", {.timeout = 5s}).value();
 //
-// In steps, when the queue pair shall use own completion queues, or receives must wait before the
-// peer can send:
+// In steps, to choose the queue pair's completion queues, or to post receives before the peer can
+// send:
 //
 //   auto id = cm::resolve("10.0.0.7:7471").value();                  // knows its device now
 //   auto pd = id.context().value().alloc_pd().value();
@@ -16,7 +16,7 @@
 // Errors say which step failed. That of a refused connection has the reason as its code (see
 // cm/reject_reason.hpp) and what the peer sent along as its peer_data(). A name is looked up within
 // the time, too; one with several addresses is tried address by address, and the last failure is
-// reported. When the time is over while an iWARP peer is silent, it takes as long as the end of the
+// reported. If an iWARP peer stays silent, a timeout takes as long as the destruction of the
 // identifier does (see cm/cm_id.hpp).
 
 #include <chrono>

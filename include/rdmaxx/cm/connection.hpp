@@ -1,6 +1,7 @@
 #pragma once
 
-// cm::connection: a connection that is up: its identifier, its queue pair, what the peer said.
+// cm::connection: an established connection: its identifier, queue pair and the peer's private
+// data.
 //
 //   auto c = cm::connect("10.0.0.7:7471").value();
 //   c.qp().post(send_wr{…}).value();
@@ -8,9 +9,9 @@
 //   c.disconnect().value();
 //   c.wait_disconnected(5s).value();
 //
-// A peer that disconnects touches no queue of this side: what is posted here stays posted until
-// this side has heard of it and disconnects, too. Who only polls a completion queue waits for ever.
-// wait_completions() and wait_disconnected() listen to both.
+// A peer that disconnects does not touch this side's queues: what is posted here stays posted until
+// this side has seen the event and disconnects, too. A loop that only polls a completion queue
+// waits for ever. wait_completions() and wait_disconnected() watch both.
 //
 // Its identifier has an event channel of its own, so that nobody else's events are mixed with its.
 // Lifetime: move-only; its end ends the connection. Threads: those of its identifier and queue
@@ -39,7 +40,7 @@ using v0::operator<<;
 class connection {
  public:
   connection() noexcept = default;
-  /// `established` tells what the peer said.
+  /// The private data of `established` becomes peer_data().
   connection(cm_id id, const cm_event& established);
 
   explicit operator bool() const noexcept { return static_cast<bool>(id_); }
@@ -65,7 +66,7 @@ class connection {
       const completion_queue& cq, std::span<work_completion> into,
       std::optional<std::chrono::milliseconds> timeout = forever,
       std::chrono::microseconds spin = {});
-  /// One of the two waits has found that the connection is down.
+  /// True once one of the two waits has found the connection down.
   [[nodiscard]] bool is_down() const noexcept { return down_; }
   /// Returns as soon as the connection is down, whoever ended it; ETIMEDOUT if it still is up then.
   /// Answers the peer's disconnection. What still is in the queues completes as flushed.

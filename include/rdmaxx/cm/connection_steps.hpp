@@ -57,7 +57,7 @@ class connection_steps {
   /// From an identifier that knows its route.
   [[nodiscard]] static connection_steps from_resolved() noexcept;
   /// From a peer's request. What fails once it was answered is the peer's failure, of category
-  /// peer; never ETIMEDOUT, which says that nobody came.
+  /// peer; never ETIMEDOUT, which is reserved for "no connection in time".
   [[nodiscard]] static connection_steps to_accept() noexcept;
   /// Something has been begun already, and this event is its success.
   [[nodiscard]] static connection_steps awaiting(cm_event_type event) noexcept;
@@ -68,7 +68,7 @@ class connection_steps {
   [[nodiscard]] connection_action on_event(cm_event_type type, const result<void>& outcome);
   /// The action could not be begun.
   [[nodiscard]] connection_action on_refusal(const error& why);
-  /// The time is over; `waited` is told to the user.
+  /// The deadline has passed; the error reports `waited`.
   [[nodiscard]] connection_action on_deadline(std::chrono::milliseconds waited);
 
   /// The event that the present step ends with.

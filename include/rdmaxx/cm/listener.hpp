@@ -5,7 +5,7 @@
 //   auto l = cm::listen("0.0.0.0:7471").value();
 //   auto c = l.accept({.timeout = 5s}).value();            // std::errc::timed_out after 5 s
 //
-// In steps, when the peer's words decide, or the queue pair shall use own completion queues:
+// In steps, to decide by the peer's private data, or to choose the queue pair's completion queues:
 //
 //   auto request = l.get_request(5s).value();
 //   if (!welcome(request.peer_data())) std::move(request).reject(why).value();
@@ -13,10 +13,10 @@
 //   request.id().qp().post(recv_wr{…}).value();
 //   auto c = std::move(request).accept({.parameters = {.private_data = hello}}).value();
 //
-// accept() answers requests as they come, and whoever is up first is accepted first: a peer that
-// dawdles holds up nobody. Up to max_half_open may be on their way at once; beyond that, requests
-// wait until one of those is up or its time is over. What one peer does, or fails to do in time, is
-// an error of category peer, and a server goes on.
+// accept() answers requests as they arrive and returns connections in the order in which they are
+// established: a slow peer delays nobody else. Up to max_half_open peers may be half-open at once;
+// further requests wait until one of those is established or has timed out. Whatever a single peer
+// does, or fails to do in time, is an error of category peer, after which a server carries on.
 //
 // A request, and so every connection, has an event channel of its own. A request that is destroyed
 // undecided is refused, and so are those that nobody has accepted when the listener ends.
@@ -47,8 +47,8 @@ namespace RDMAXX_NAMESPACE::cm {
 struct accept_options {
   cm_qp_config qp{};  ///< used if the request's identifier has no queue pair yet
   connection_parameters parameters{};
-  /// Until the connection is up. listener::accept() waits so long for somebody who is up; a peer
-  /// that it has answered has the same time of its own, also beyond the end of that call.
+  /// Until the connection is established. listener::accept() waits so long for any connection; a
+  /// peer that it has answered has the same time for itself, even after that call has returned.
   std::chrono::milliseconds timeout = default_timeout;
 };
 [[nodiscard]] std::string describe(const accept_options& options);
@@ -86,7 +86,7 @@ struct listen_options {
 
 class listener {
  public:
-  /// Peers that accept() has answered and that are not up yet.
+  /// Peers that accept() has answered and that are not established yet.
   static constexpr std::size_t max_half_open = 16;
 
   listener() noexcept;
@@ -102,8 +102,8 @@ class listener {
   [[nodiscard]] const cm_id& id() const noexcept { return id_; }
   /// With the real port, if any was asked for.
   [[nodiscard]] socket_address local_address() const noexcept { return id_.local_address(); }
-  /// Readable when try_get_request() or try_accept() has something to do: a request waits and there
-  /// is room for it, or there is news of a peer that was answered, or its time is over.
+  /// Readable when try_get_request() or try_accept() has something to do: a request is waiting and
+  /// there is room for it, or a peer that was answered is established, has failed or timed out.
   [[nodiscard]] int fd() const noexcept;
 
   /// The next request, or nothing if there is none now.
@@ -115,7 +115,7 @@ class listener {
   /// The next connection; ETIMEDOUT (category retryable) if there is none in time, which has no
   /// other meaning here. Requests that it meets are answered with its options.
   [[nodiscard]] result<connection> accept(const accept_options& options = {}) const;
-  /// A connection that is up already; nothing if there is none. Answers requests, and never waits.
+  /// An established connection; nothing if there is none. Answers requests, and never waits.
   [[nodiscard]] result<std::optional<connection>> try_accept(
       const accept_options& options = {}) const;
 

@@ -34,7 +34,7 @@ enum class error_category : std::uint8_t {
   resources,    ///< memory, queue slots, descriptors or a device limit
   gone,         ///< the object, the device or the connection no longer exists
   unsupported,  ///< this device or kernel cannot do it
-  unknown,      ///< none of the above can be told
+  unknown,      ///< it cannot be told which
 };
 [[nodiscard]] std::string_view describe(error_category category) noexcept;
 
@@ -86,7 +86,7 @@ class [[nodiscard]] error {
   /// One line: the call, the code, the problem, and the hint in brackets.
   [[nodiscard]] std::string message() const;
 
-  /// The same error, told from further out: "opening rxe0: ibv_open_device failed: …".
+  /// The same error, with more context: "opening rxe0: ibv_open_device failed: …".
   [[nodiscard]] error within(std::string_view action) const;
   /// The same error, where more is known than its code tells: whose fault it is, whether to try
   /// again.

@@ -1,6 +1,6 @@
 #pragma once
 
-// log: where the library says what nobody is there to be told, such as a destructor's failure.
+// log: where the library reports what it can return to nobody, such as a destructor's failure.
 //
 // Everything else is an error value; nothing on the data path logs. The sink is replaceable: the
 // default one writes warnings and errors to standard error, and

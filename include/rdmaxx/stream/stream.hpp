@@ -8,8 +8,8 @@
 //   s.read_exactly(answer).value();
 //   s.close().value();
 //
-// docs/stream-protocol.md tells what goes over the wire. The peer is a stream from a listener, see
-// stream/stream_listener.hpp.
+// docs/stream-protocol.md describes what goes over the wire. The peer is a stream from a listener,
+// see stream/stream_listener.hpp.
 //
 // The end: close() ends the stream in order: what was written arrives, and what the peer still
 // sends is read and dropped until it ends its side, too. shutdown(direction::write) ends one
@@ -20,9 +20,9 @@
 // Lifetime: move-only. The destructor of a stream that was not closed waits for
 // stream_options::linger at most until what was written has arrived, then disconnects. What is
 // lost by that, unread or not known to have arrived, is logged with its size. Threads: one at a
-// time, except for abort(), which may come from anywhere; into_split() gives two halves for
-// threads. Timeouts are for whole calls: read() and write() that run into one fail with ETIMEDOUT
-// and have lost nothing; the error of read_exactly() and write_all() says how many bytes they came.
+// time, except for abort(), which any thread may call; into_split() gives two halves for two
+// threads. Timeouts are for whole calls: read() and write() that time out fail with ETIMEDOUT and
+// have lost nothing; the error of read_exactly() and write_all() says how many bytes they got.
 // A stream that was moved from can only be destroyed or assigned to.
 
 #include <chrono>
@@ -76,7 +76,7 @@ class stream_reader {
   }
   /// The same into several places, one after the other.
   [[nodiscard]] result<std::size_t> read(std::span<const std::span<std::byte>> into);
-  /// What is there already; nothing if that would mean to wait.
+  /// What has arrived already; nothing if it would have to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_read(std::span<std::byte> into);
   /// All of it; the end of the stream before that is an error (ENODATA).
   [[nodiscard]] result<void> read_exactly(std::span<std::byte> into) {
@@ -129,7 +129,7 @@ class stream_writer {
   [[nodiscard]] result<std::size_t> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// What can be taken at once; nothing if that would mean to wait.
+  /// What can be taken at once; nothing if it would have to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_write(std::span<const std::byte> from);
   [[nodiscard]] result<void> write_all(std::span<const std::byte> from) {
     return write_all(std::span(&from, 1));
@@ -228,8 +228,8 @@ class read_half : public stream_reader {
   read_half& operator=(const read_half&) = delete;
   ~read_half() { end(); }
 
-  /// Reads and drops what the peer still sends, until it ends its side. When the time is over, that
-  /// is an error (ETIMEDOUT), and reading can go on.
+  /// Reads and drops what the peer still sends, until it ends its side; ETIMEDOUT if it does not in
+  /// time, after which reading can go on.
   [[nodiscard]] result<void> close(
       std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread; ends both halves.
@@ -253,8 +253,8 @@ class write_half : public stream_writer {
   /// The peer reads the end. Waits for nothing.
   void shutdown();
   /// The same, and returns when that and everything before it has arrived at the peer's device; on
-  /// iWARP, when it has left this one. When the time is over, that is an error (ETIMEDOUT), and it
-  /// is still under way. A stream of which both halves were closed has ended as by stream::close().
+  /// iWARP, when it has left this one; ETIMEDOUT if that takes longer, and it is then still under
+  /// way. A stream of which both halves were closed has ended as by stream::close().
   [[nodiscard]] result<void> close(
       std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread; ends both halves.

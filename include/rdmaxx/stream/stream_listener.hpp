@@ -5,11 +5,12 @@
 //   auto l = stream_listener::listen("0.0.0.0:7471").value();
 //   for (;;) serve(l.accept().value());
 //
-// What one peer does, or fails to do, is an error of category peer, and a server goes on: a peer
-// that does not speak the protocol, or another version of it, is refused; one that has asked has
-// stream_options::connect_timeout to come up. Nobody waits for it meanwhile: up to max_half_open
-// peers may be on their way at once, and whoever is up first is accepted first. Beyond that,
-// requests wait until one of those is up or given up.
+// Whatever a single peer does, or fails to do, is an error of category peer, after which a server
+// carries on: a peer that does not speak the protocol, or speaks another version of it, is refused;
+// one that was answered has stream_options::connect_timeout to establish the connection. A slow
+// peer delays nobody else: up to max_half_open may be half-open at once, and streams are accepted
+// in the order in which they are established. Further requests wait until one of those is done or
+// timed out.
 //
 // Lifetime: move-only; independent of its streams. Peers that nobody has accepted when it ends are
 // refused. Threads: accept() and try_accept() from any threads.
@@ -36,7 +37,7 @@ class stream_acceptor;
 
 class stream_listener {
  public:
-  /// Peers that have asked and are not up yet.
+  /// Peers that were answered and are not established yet.
   static constexpr std::size_t max_half_open = 16;
 
   /// Port 0 takes any free one, which local_address() tells. The options are those of its streams.
@@ -51,11 +52,11 @@ class stream_listener {
   stream_listener& operator=(const stream_listener&) = delete;
   ~stream_listener();
 
-  /// The next stream; ETIMEDOUT (category retryable) when nobody came up in time, which has no
-  /// other meaning here.
+  /// The next stream; ETIMEDOUT (category retryable) if there is none in time, which has no other
+  /// meaning here.
   [[nodiscard]] result<stream> accept(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
-  /// A stream that is up already; nothing if there is none. Never waits.
+  /// An established stream; nothing if there is none. Never waits.
   [[nodiscard]] result<std::optional<stream>> try_accept() const;
 
   [[nodiscard]] socket_address local_address() const noexcept;
