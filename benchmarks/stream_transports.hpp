@@ -34,7 +34,7 @@ class rdmaxx_stream {
     [[nodiscard]] rdmaxx_stream accept() const { return rdmaxx_stream(waiting_.accept().value()); }
 
    private:
-    rdmaxx::listener waiting_;
+    rdmaxx::stream_listener waiting_;
   };
 
   static rdmaxx_stream connect(const std::string& address, std::uint16_t port) {

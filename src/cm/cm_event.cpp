@@ -49,7 +49,7 @@ std::string hint_for(cm_event_type type, int errno_value) {
 std::string_view service_status(int status) noexcept {
   switch (status) {
     case 1:
-      return "nobody offers that service";
+      return "no service listens on that port";
     case 2:
       return "the program there refused";
     case 3:
@@ -70,7 +70,7 @@ error rejection(int status, std::span<const std::byte> said) {
                   .code = {status == 0 ? ECONNREFUSED : std::abs(status), std::generic_category()},
                   .category = error_category::peer,
                   .problem = "the peer refused",
-                  .hint = "nobody listens on that port, or the program there refused",
+                  .hint = "nothing listens on that port, or the program there refused",
                   .peer_data = {said.begin(), said.end()}});
   }
   const auto reason = static_cast<reject_reason>(status);
@@ -168,7 +168,7 @@ result<void> cm_event::outcome() const {
                   .code = std::make_error_code(std::errc::connection_refused),
                   .category = error_category::peer,
                   .problem = std::string(service_status(status_)),
-                  .hint = "check the port, and that the server runs",
+                  .hint = "check the port, and that the server is running",
                   .peer_data = {private_data().begin(), private_data().end()}});
   }
   // -1 and 0 stand for failures that the C library has no number for.

@@ -96,11 +96,11 @@ result<void> checked(int rc, std::string_view call, port_space space,
     return misuse_error(call,
                         fmt::format("{} bytes of private data, and this message carries at most {}",
                                     parameters.private_data.size(), limit),
-                        "send what does not fit over the connection, once it is up");
+                        "send the rest over the connection once it is established");
   }
   return errno_error(call, errno_value, describe(parameters),
-                     "are more reads asked for than the device can, or is the identifier not in "
-                     "the state for this call?");
+                     "check that initiator_depth and responder_resources are within the device's "
+                     "limits, and that the identifier is in the right state for this call");
 }
 
 result<completion_queue> cq_or_new(const completion_queue& given, const context& ctx,
@@ -118,7 +118,7 @@ result<protection_domain> pd_or_new(const protection_domain& given, const contex
 
 error events_unacknowledged(std::string_view operation, unsigned count) {
   return errno_error(operation, EBUSY, fmt::format("{} events are not acknowledged", count),
-                     "let go of the events about this identifier first");
+                     "acknowledge the events of this identifier first");
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ result<void> cm_id::create_qp(const cm_qp_config& config) const {
     return misuse_error("create_qp", "the identifier has a queue pair already");
   RDMAXX_TRY(const auto ctx, context());
   if (config.pd && config.pd.context() != ctx) {
-    return misuse_error("create_qp", "the protection domain is of another context",
+    return misuse_error("create_qp", "the protection domain belongs to another context",
                         "allocate it from cm_id::context(): librdmacm opens devices for itself");
   }
   RDMAXX_TRY(const auto pd, pd_or_new(config.pd, ctx));

@@ -50,7 +50,7 @@ result<std::span<work_completion>> connection::wait_completions(
     std::optional<std::chrono::milliseconds> timeout, std::chrono::microseconds spin) {
   if (!cq.channel()) {
     return misuse_error("wait_completions", "the completion queue has no channel",
-                        "make it with one, or let cm_id::create_qp() make it");
+                        "create it with one, or let cm_id::create_qp() create it");
   }
   std::array<pollfd, 2> watched{pollfd{.fd = cq.channel().fd(), .events = POLLIN, .revents = 0},
                                 pollfd{.fd = fd(), .events = POLLIN, .revents = 0}};

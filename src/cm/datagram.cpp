@@ -24,7 +24,7 @@ result<datagram_destination> destination_of(const cm_id& id, const cm_event& eve
 
 result<void> check_datagram(const cm_id& id, std::string_view operation) {
   if (!is_datagram(id.space()))
-    return misuse_error(operation, "the identifier is not one for datagrams",
+    return misuse_error(operation, "the identifier is not of a datagram port space",
                         "create it in port_space::udp");
   if (!id.pd())
     return misuse_error(operation, "the identifier has no queue pair", "call create_qp() first");

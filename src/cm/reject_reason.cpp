@@ -14,7 +14,7 @@ struct reason_knowledge {
 };
 
 constexpr std::string_view way_hint =
-    "the way there does not suit the peer: check its addresses, and the GIDs of both devices";
+    "the path does not suit the peer: check its addresses, and the GIDs of both devices";
 
 constexpr std::array known_reasons{
     reason_knowledge{reject_reason::no_queue_pair, "no_queue_pair",
@@ -27,15 +27,16 @@ constexpr std::array known_reasons{
     reason_knowledge{reject_reason::unsupported_request, "unsupported_request",
                      "the peer does not know this kind of request"},
     reason_knowledge{reject_reason::invalid_communication_id, "invalid_communication_id",
-                     "the peer has forgotten the connection: connect anew"},
+                     "the peer has forgotten the connection: connect again"},
     reason_knowledge{reject_reason::invalid_communication_instance,
                      "invalid_communication_instance", ""},
-    reason_knowledge{reject_reason::no_such_service, "no_such_service",
-                     "nobody listens on that port: check the port, and that the server runs"},
+    reason_knowledge{
+        reject_reason::no_such_service, "no_such_service",
+        "nothing listens on that port: check the port, and that the server is running"},
     reason_knowledge{reject_reason::invalid_transport_type, "invalid_transport_type",
                      "the listener has another type of queue pair: check the port space"},
     reason_knowledge{reject_reason::stale_connection, "stale_connection",
-                     "the peer still holds a connection of this queue pair number: connect anew"},
+                     "the peer still holds a connection of this queue pair number: connect again"},
     reason_knowledge{reject_reason::no_rdc, "no_rdc", ""},
     reason_knowledge{reject_reason::invalid_gid, "invalid_gid", way_hint},
     reason_knowledge{reject_reason::invalid_lid, "invalid_lid", way_hint},
@@ -63,7 +64,7 @@ constexpr std::array known_reasons{
                      "the program there refused; what it sent along may say why"},
     reason_knowledge{reject_reason::invalid_rnr_retry_count, "invalid_rnr_retry_count", ""},
     reason_knowledge{reject_reason::duplicate_communication_id, "duplicate_communication_id",
-                     "connect anew"},
+                     "connect again"},
     reason_knowledge{reject_reason::invalid_class_version, "invalid_class_version", ""},
     reason_knowledge{reject_reason::invalid_flow_label, "invalid_flow_label", ""},
     reason_knowledge{reject_reason::invalid_alternate_flow_label, "invalid_alternate_flow_label",

@@ -15,8 +15,7 @@ stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream))
 }
 
 stream_buffer::~stream_buffer() {
-  stream_.set_write_timeout(
-      std::chrono::seconds(1));  // nobody waits longer for a peer that does not read
+  stream_.set_write_timeout(stream_options{}.linger);  // as the end of a stream itself waits
   if (!send_buffered()) {
     log(log_level::warning, fmt::format("{}: {} bytes that were written were not sent",
                                         describe(stream_), pptr() - pbase()));

@@ -31,17 +31,28 @@ time_point deadline_of(std::optional<std::chrono::milliseconds> timeout) {
   return timeout ? deadline_after(*timeout) : time_point::max();
 }
 
-error timed_out(std::string_view operation,
-                std::string hint = "nothing is lost: call again, or set another timeout") {
-  return errno_error(operation, ETIMEDOUT, "the peer did nothing in time", std::move(hint));
+using timeout_type = std::optional<std::chrono::milliseconds>;
+
+error read_timed_out(const stream_connection& shared, timeout_type timeout, std::string hint) {
+  return timed_out_error(
+      "reading from a stream", timeout.value_or(std::chrono::milliseconds::zero()),
+      fmt::format("bytes from {}", describe(shared.connection().peer_address())), std::move(hint));
 }
+
+error write_timed_out(const stream_connection& shared, timeout_type timeout, std::string hint) {
+  return timed_out_error("writing to a stream", timeout.value_or(std::chrono::milliseconds::zero()),
+                         fmt::format("{} to read", describe(shared.connection().peer_address())),
+                         std::move(hint));
+}
+
+constexpr const char* call_again = "nothing is lost: call again, or set another timeout";
 
 /// Why a call that has to take everything has taken only a part.
 error incomplete(const error& why, std::size_t done, std::size_t wanted) {
   return why.within(fmt::format("after {} of {} bytes", done, wanted));
 }
 
-constexpr const char* go_on = "nothing is lost: go on behind those bytes, or set another timeout";
+constexpr const char* go_on = "nothing is lost: continue after those bytes, or set another timeout";
 
 template <class Byte>
 std::size_t total(std::span<const std::span<Byte>> pieces) {
@@ -111,7 +122,7 @@ stream_reader::stream_reader(std::shared_ptr<detail::stream_connection> shared) 
 
 result<std::size_t> stream_reader::read(std::span<const std::span<std::byte>> into) {
   RDMAXX_TRY(const auto count, live(shared_).read(into, deadline_of(read_timeout_)));
-  if (!count) return timed_out("reading from a stream");
+  if (!count) return read_timed_out(*shared_, read_timeout_, call_again);
   return *count;
 }
 
@@ -127,7 +138,7 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
     const auto outcome = live(shared_).read(pieces, deadline);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
-    if (!count) return incomplete(timed_out("reading from a stream", go_on), done, wanted);
+    if (!count) return incomplete(read_timed_out(*shared_, read_timeout_, go_on), done, wanted);
     if (*count == 0) {
       return errno_error("reading from a stream", ENODATA,
                          fmt::format("the stream ended after {} of {} bytes", done, wanted));
@@ -151,7 +162,7 @@ stream_writer::stream_writer(std::shared_ptr<detail::stream_connection> shared) 
 
 result<std::size_t> stream_writer::write(std::span<const std::span<const std::byte>> from) {
   RDMAXX_TRY(const auto count, live(shared_).write(from, deadline_of(write_timeout_), false));
-  if (!count) return timed_out("writing to a stream");
+  if (!count) return write_timed_out(*shared_, write_timeout_, call_again);
   return *count;
 }
 
@@ -167,7 +178,7 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
     const auto outcome = live(shared_).write(pieces, deadline, true);
     if (!outcome) return incomplete(outcome.error(), done, wanted);
     const auto& count = *outcome;
-    if (!count) return incomplete(timed_out("writing to a stream", go_on), done, wanted);
+    if (!count) return incomplete(write_timed_out(*shared_, write_timeout_, go_on), done, wanted);
     done += *count;
     drop_front(pieces, *count);
   }

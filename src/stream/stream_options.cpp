@@ -30,9 +30,9 @@ result<void> stream_options::check() const {
                                     receive_window::most_bytes));
   }
   if (connect_timeout.count() <= 0)
-    return misuse_error("stream_options", "connect_timeout is not above 0", "give it some time");
+    return misuse_error("stream_options", "connect_timeout is not positive", "use more than 0");
   if (keep_alive_timeout.count() <= 0)
-    return misuse_error("stream_options", "keep_alive_timeout is not above 0", "give it some time");
+    return misuse_error("stream_options", "keep_alive_timeout is not positive", "use more than 0");
   constexpr std::chrono::milliseconds none{0};
   const std::array<std::pair<std::string_view, bool>, 6> is_negative{
       {{"spin", spin < none},

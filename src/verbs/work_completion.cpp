@@ -67,7 +67,7 @@ constexpr std::array known_statuses{
                      ""},
     status_knowledge{wc_status::invalid_eec_state, "invalid_eec_state", error_category::misuse, ""},
     status_knowledge{wc_status::fatal, "fatal", error_category::gone,
-                     "the device failed: open it anew"},
+                     "the device failed: open it again"},
     status_knowledge{wc_status::response_timeout, "response_timeout", error_category::peer,
                      "the peer does not answer"},
     status_knowledge{wc_status::general_error, "general_error", error_category::unknown,

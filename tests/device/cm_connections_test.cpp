@@ -198,8 +198,7 @@ TEST_F(cm_connections, a_name_works) {
 
   const auto server = listener.accept({.timeout = patience}).value();
 
-  ASSERT_TRUE(server.has_value());
-  EXPECT_TRUE(bytes_pass(client.get().value().qp(), server->qp(), 6));
+  EXPECT_TRUE(bytes_pass(client.get().value().qp(), server.qp(), 6));
 }
 
 TEST_F(cm_connections, the_source_address_can_be_chosen) {
@@ -237,7 +236,7 @@ TEST_F(cm_connections, a_port_on_which_nobody_listens_is_told) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().category(), error_category::peer) << refused.error();
   EXPECT_TRUE(refused.error() == std::errc::connection_refused) << refused.error();
-  EXPECT_NE(refused.error().hint().find("nobody listens"), std::string_view::npos);
+  EXPECT_NE(refused.error().hint().find("nothing listens"), std::string_view::npos);
   if (iwarp()) return;
   EXPECT_EQ(refused.error().code(), reject_reason::no_such_service) << refused.error();
 }

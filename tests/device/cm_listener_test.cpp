@@ -31,8 +31,7 @@ void expect_served(const cm::listener& waiting) {
   auto connecting = asking(waiting);
   const auto server = waiting.accept({.timeout = patience}).value();
   const auto client = connecting.get().value();
-  ASSERT_TRUE(server.has_value());
-  EXPECT_TRUE(bytes_pass(client.qp(), server->qp(), 1));
+  EXPECT_TRUE(bytes_pass(client.qp(), server.qp(), 1));
 }
 
 TEST(cm_listener, serves_others_while_a_peer_dawdles) {
@@ -90,8 +89,8 @@ TEST(cm_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_them) 
     for (const auto& each : slow) each.expect_accepted();
   });
   std::size_t failures = 0;
-  const auto count_failure = [&](const result<std::optional<cm::connection>>& tried) {
-    if (tried) return;
+  const auto count_failure = [&](const auto& tried) {
+    if (tried || tried.error() == std::errc::timed_out) return;
     EXPECT_EQ(tried.error().category(), error_category::peer) << tried.error();
     ++failures;
   };
@@ -129,7 +128,7 @@ TEST(cm_listener, is_shared_by_threads_of_which_each_gets_its_own_connections) {
   constexpr std::size_t peers = 6;
   const auto waiting = cm::listen(own_address()).value();
   const auto serve = [&] { return waiting.accept({.timeout = patience}); };
-  std::vector<std::future<result<std::optional<cm::connection>>>> servers;
+  std::vector<std::future<result<cm::connection>>> servers;
   std::vector<std::future<result<cm::connection>>> clients;
   for (std::size_t i = 0; i < peers; ++i) {
     servers.push_back(std::async(std::launch::async, serve));
@@ -137,7 +136,7 @@ TEST(cm_listener, is_shared_by_threads_of_which_each_gets_its_own_connections) {
   }
 
   for (auto& each : clients) EXPECT_TRUE(each.get().has_value());
-  for (auto& each : servers) EXPECT_TRUE(each.get().value().has_value());
+  for (auto& each : servers) EXPECT_TRUE(each.get().has_value());
 }
 
 }  // namespace

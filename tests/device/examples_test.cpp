@@ -80,7 +80,7 @@ TEST_F(examples, cm_ping_explains_an_address_on_which_nobody_listens) {
   const auto output = child.output();
 
   EXPECT_EQ(child.wait(), 1);
-  EXPECT_NE(output.find("nobody listens"), std::string::npos) << output;
+  EXPECT_NE(output.find("nothing listens"), std::string::npos) << output;
 }
 
 TEST_F(examples, rc_ping_explains_a_device_that_is_not_there) {

@@ -36,6 +36,6 @@ TEST(reject_reason, every_refusal_is_a_refused_connection) {
 }
 
 TEST(reject_reason, frequent_reasons_come_with_advice) {
-  EXPECT_THAT(std::string(hint(reject_reason::no_such_service)), HasSubstr("nobody listens"));
+  EXPECT_THAT(std::string(hint(reject_reason::no_such_service)), HasSubstr("nothing listens"));
   EXPECT_FALSE(hint(reject_reason::consumer).empty());
 }
