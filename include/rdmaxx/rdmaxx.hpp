@@ -79,9 +79,12 @@
 #include <rdmaxx/stream/iostream.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
 #include <rdmaxx/stream/receive_half.hpp>
+#include <rdmaxx/stream/receive_pool.hpp>
 #include <rdmaxx/stream/send_half.hpp>
+#include <rdmaxx/stream/send_pool.hpp>
 #include <rdmaxx/stream/sendable_elements.hpp>
 #include <rdmaxx/stream/stream.hpp>
+#include <rdmaxx/stream/stream_group.hpp>
 #include <rdmaxx/stream/stream_listener.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 #endif

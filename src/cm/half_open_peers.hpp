@@ -42,8 +42,8 @@ class half_open_peers {
   using time_point = library_clock::time_point;
 
   struct peer {
+    Extra extra;                 ///< outlives the identifier
     connection_attempt attempt;  ///< begun
-    Extra extra;
   };
   /// An established peer.
   struct arrival {

@@ -58,7 +58,7 @@ class listener::acceptance {
     auto attempt = attempt_of(std::move(*request).release(), options);
     if (const auto begun = attempt.start(inputs_of(options)); !begun)
       return half_open_->told_of(begun.error(), address);
-    return std::optional(peers::peer{std::move(attempt), {}});
+    return std::optional(peers::peer{.extra = {}, .attempt = std::move(attempt)});
   }
 
  private:

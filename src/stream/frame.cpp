@@ -13,7 +13,8 @@ namespace {
 // Places in the layout of docs/stream-protocol.md.
 constexpr std::size_t kind_at = 0;
 constexpr std::size_t flags_at = 1;
-constexpr std::size_t zero_at = 2;
+constexpr std::size_t acknowledged_at = 2;
+constexpr std::size_t wanted_at = 3;
 constexpr std::size_t length_at = 4;
 constexpr std::size_t sequence_at = 8;
 constexpr std::size_t granted_at = 12;
@@ -55,7 +56,8 @@ std::string describe(const frame_header& header) {
 void encode(const frame_header& header, std::span<std::byte, frame_header_bytes> into) noexcept {
   put(into, kind_at, std::to_underlying(header.kind));
   put(into, flags_at, header.fin ? fin_flag : std::uint8_t{0});
-  put(into, zero_at, std::uint16_t{0});
+  put(into, acknowledged_at, header.acknowledged);
+  put(into, wanted_at, header.wanted);
   put(into, length_at, header.length);
   put(into, sequence_at, header.sequence);
   put(into, granted_at, header.granted);
@@ -69,14 +71,14 @@ result<frame_header> decode_frame(std::span<const std::byte> frame) {
   const frame_header header{
       .kind = frame_kind(get<std::uint8_t>(frame, kind_at)),
       .fin = get<std::uint8_t>(frame, flags_at) == fin_flag,
+      .acknowledged = get<std::uint8_t>(frame, acknowledged_at),
+      .wanted = get<std::uint8_t>(frame, wanted_at),
       .length = get<std::uint32_t>(frame, length_at),
       .sequence = get<std::uint32_t>(frame, sequence_at),
       .granted = get<std::uint32_t>(frame, granted_at),
   };
   if (const auto flags = get<std::uint8_t>(frame, flags_at); (flags & ~fin_flag) != 0)
     return protocol_violation(fmt::format("unknown flags {:#x}", flags));
-  if (get<std::uint16_t>(frame, zero_at) != 0)
-    return protocol_violation("reserved bytes of a frame are not zero");
   if (header.length != frame.size() - frame_header_bytes) {
     return protocol_violation(fmt::format("a frame claims {} bytes of payload and has {}",
                                           header.length, frame.size() - frame_header_bytes));

@@ -21,8 +21,9 @@ constexpr std::size_t features_at = 8;
 constexpr std::size_t buffers_at = 12;
 constexpr std::size_t buffer_bytes_at = 16;
 constexpr std::size_t first_sequence_at = 20;
-constexpr std::size_t reserved_at = 24;
-static_assert(reserved_at + 8 == greeting::serialized_size);
+constexpr std::size_t growth_at = 24;
+constexpr std::size_t reserved_at = 28;
+static_assert(reserved_at + 4 == greeting::serialized_size);
 
 error peer_error(std::string_view operation, std::errc code, std::string problem,
                  std::string hint) {
@@ -58,10 +59,19 @@ result<void> receive_window::check() const {
                         fmt::format("receive buffers of {} bytes", buffer_bytes),
                         fmt::format("use {} to {} bytes", fewest_bytes, most_bytes));
   }
+  if (growth > most_buffers - buffers) {
+    return misuse_error("checking a stream's receive window",
+                        fmt::format("{} receive buffers that grow by {}", buffers, growth),
+                        fmt::format("use at most {} in all", most_buffers));
+  }
   return {};
 }
 
 std::string describe(const receive_window& window) {
+  if (window.growth != 0) {
+    return fmt::format("{} to {} buffers of {} bytes", window.buffers,
+                       window.buffers + window.growth, window.buffer_bytes);
+  }
   return fmt::format("{} buffers of {} bytes", window.buffers, window.buffer_bytes);
 }
 
@@ -74,6 +84,7 @@ std::array<std::byte, greeting::serialized_size> greeting::to_bytes() const noex
   put(bytes, buffers_at, window.buffers);
   put(bytes, buffer_bytes_at, window.buffer_bytes);
   put(bytes, first_sequence_at, first_sequence);
+  put(bytes, growth_at, window.growth);
   return bytes;
 }
 
@@ -89,7 +100,8 @@ result<greeting> greeting::from_bytes(std::span<const std::byte> bytes) {
       .highest = get<std::uint16_t>(bytes, highest_at),
       .features = get<std::uint32_t>(bytes, features_at),
       .window = {.buffers = get<std::uint32_t>(bytes, buffers_at),
-                 .buffer_bytes = get<std::uint32_t>(bytes, buffer_bytes_at)},
+                 .buffer_bytes = get<std::uint32_t>(bytes, buffer_bytes_at),
+                 .growth = get<std::uint32_t>(bytes, growth_at)},
       .first_sequence = get<std::uint32_t>(bytes, first_sequence_at),
   };
   if (read.lowest == 0 || read.lowest > read.highest)

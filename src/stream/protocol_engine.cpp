@@ -17,25 +17,34 @@ result<void> check_memory(const agreement& terms, const engine_memory& memory) {
   for (const auto& window : {terms.own, terms.peer}) {
     if (const auto checked = window.check(); !checked) return checked.error().within(operation);
   }
-  if (const auto needed = std::size_t{terms.own.buffers} * terms.own.buffer_bytes;
-      memory.receive.size() != needed) {
-    return misuse_error(
-        operation,
-        fmt::format("{} bytes to receive in for {}", memory.receive.size(), describe(terms.own)),
-        fmt::format("give it {} bytes", needed));
+  if (memory.send == nullptr || memory.receive == nullptr)
+    return misuse_error(operation, "a pool is missing",
+                        "give it one to send from and one to receive in");
+  if (memory.receive->buffer_bytes() != terms.own.buffer_bytes ||
+      memory.receive->size() < terms.own.buffers) {
+    return misuse_error(operation,
+                        fmt::format("{} for {}", describe(*memory.receive), describe(terms.own)),
+                        fmt::format("give it at least {} buffers of {} bytes", terms.own.buffers,
+                                    terms.own.buffer_bytes));
   }
-  if (memory.send_slot_bytes < receive_window::fewest_bytes ||
-      memory.send_slot_bytes > receive_window::most_bytes) {
-    return misuse_error(operation, fmt::format("send slots of {} bytes", memory.send_slot_bytes),
+  if (memory.send->buffer_bytes() < receive_window::fewest_bytes ||
+      memory.send->buffer_bytes() > receive_window::most_bytes) {
+    return misuse_error(operation,
+                        fmt::format("send buffers of {} bytes", memory.send->buffer_bytes()),
                         fmt::format("use {} to {} bytes", receive_window::fewest_bytes,
                                     receive_window::most_bytes));
   }
-  if (const auto needed =
-          send_half::control_bytes + send_half::fewest_slots * memory.send_slot_bytes;
-      memory.send.size() < needed) {
-    return misuse_error(operation, fmt::format("{} bytes of send memory", memory.send.size()),
-                        fmt::format("give it at least {}: {} for control frames and {} slots",
-                                    needed, send_half::control_bytes, send_half::fewest_slots));
+  if (memory.send_buffers < send_half::fewest_buffers ||
+      memory.send->size() < send_half::fewest_buffers) {
+    return misuse_error(
+        operation,
+        fmt::format("{} send buffers of {}", memory.send_buffers, describe(*memory.send)),
+        fmt::format("give it at least {}", send_half::fewest_buffers));
+  }
+  if (memory.control.size() < send_half::control_bytes) {
+    return misuse_error(operation,
+                        fmt::format("{} bytes for control frames", memory.control.size()),
+                        fmt::format("give it at least {}", send_half::control_bytes));
   }
   return {};
 }
@@ -53,8 +62,9 @@ error reset_by_peer(std::uint32_t reason) {
 }  // namespace
 
 std::string describe(const engine_memory& memory) {
-  return fmt::format("{} bytes to send from in slots of {}, {} bytes to receive in",
-                     memory.send.size(), memory.send_slot_bytes, memory.receive.size());
+  if (memory.send == nullptr || memory.receive == nullptr) return "no memory";
+  return fmt::format("sends from {} of {}, receives in {}", memory.send_buffers,
+                     describe(*memory.send), describe(*memory.receive));
 }
 
 std::string describe(const engine_statistics& statistics) {
@@ -88,10 +98,13 @@ std::optional<outgoing_frame> protocol_engine::next_send() noexcept {
 }
 
 std::optional<outgoing_frame> protocol_engine::choose_frame() noexcept {
+  const bool is_posted = !core_->memory.receive->has_unposted();
+  if (is_posted && !core_->failure) receiving_.grant();
   const send_half::grant given{.granted = receiving_.granted(),
+                               .acknowledged = receiving_.acknowledged(),
                                .is_due = receiving_.is_credit_due()};
   if (core_->failure) return sending_.next_reset(given);
-  if (receiving_.has_control_to_post()) return std::nullopt;
+  if (!is_posted) return std::nullopt;
   if (receiving_.is_stop_due()) {
     if (auto frame = sending_.next_control({.kind = frame_kind::stop}, given)) {
       receiving_.stop_handed();
@@ -107,27 +120,36 @@ std::optional<outgoing_frame> protocol_engine::choose_frame() noexcept {
 
 // --- receiving ---------------------------------------------------------------------------------
 
-result<void> protocol_engine::received(std::size_t slot, std::size_t bytes) {
-  if (!receiving_.is_posted(slot) || bytes > core_->terms.own.buffer_bytes) {
+result<void> protocol_engine::received(std::size_t buffer, std::size_t bytes) {
+  if (!receiving_.is_posted(buffer) || bytes > core_->terms.own.buffer_bytes) {
     return misuse_error(
         "giving a stream's engine what was received",
-        fmt::format("{} bytes in slot {}, which was not posted with so many", bytes, slot),
-        "tell posted() about every slot, and received() what the completion says");
+        fmt::format("{} bytes in buffer {}, which was not posted with so many", bytes, buffer),
+        "tell posted() about every buffer, and received() what the completion says");
   }
-  if (const auto& failure = core_->failure) return *failure;
-  auto header = decode_frame(receiving_.memory_of(slot).first(bytes));
-  if (!header) return fail(std::move(header).error(), reset_reason::protocol_violation);
-  return take(*header, static_cast<std::uint32_t>(slot));
+  if (const auto& failure = core_->failure) {
+    core_->memory.receive->returned(buffer);
+    return *failure;
+  }
+  auto header = decode_frame(receiving_.memory_of(buffer).first(bytes));
+  if (!header) {
+    core_->memory.receive->returned(buffer);
+    return fail(std::move(header).error(), reset_reason::protocol_violation);
+  }
+  return take(*header, static_cast<std::uint32_t>(buffer));
 }
 
 // What a frame may say after those before it, and what it means to either half.
-result<void> protocol_engine::take(const frame_header& header, std::uint32_t slot) {
+result<void> protocol_engine::take(const frame_header& header, std::uint32_t buffer) {
   auto lie = receiving_.objection_to(header);
   if (!lie) lie = sending_.objection_to(header);
-  if (lie) return fail(protocol_violation(*std::move(lie)), reset_reason::protocol_violation);
+  if (lie) {
+    core_->memory.receive->returned(buffer);
+    return fail(protocol_violation(*std::move(lie)), reset_reason::protocol_violation);
+  }
 
-  receiving_.take(header, slot);
-  sending_.granted(header.granted);
+  receiving_.take(header, buffer);
+  sending_.told(header);
   switch (header.kind) {
     case frame_kind::data:
       break;
@@ -138,8 +160,9 @@ result<void> protocol_engine::take(const frame_header& header, std::uint32_t slo
       sending_.stopped_by_peer();
       break;
     case frame_kind::reset:
-      return fail(reset_by_peer(get<std::uint32_t>(receiving_.memory_of(slot), frame_header_bytes)),
-                  std::nullopt);
+      return fail(
+          reset_by_peer(get<std::uint32_t>(receiving_.memory_of(buffer), frame_header_bytes)),
+          std::nullopt);
   }
   return {};
 }
@@ -177,6 +200,11 @@ void protocol_engine::connection_lost(bool in_order) {
              .problem = "the connection was lost before both sides had ended the stream",
              .hint = "the peer's program or the way to it has failed; what was written last may "
                      "not have arrived"});
+}
+
+void protocol_engine::leave() noexcept {
+  sending_.leave();
+  receiving_.leave();
 }
 
 bool protocol_engine::wants_disconnect() const noexcept {

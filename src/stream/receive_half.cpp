@@ -10,34 +10,31 @@ namespace RDMAXX_NAMESPACE::stream_protocol {
 
 receive_half::receive_half(engine_core& core)
     : core_(&core),
-      entries_(core.terms.own.buffers),
       expected_(core.terms.peer_first_sequence),
-      granted_(core.terms.peer_first_sequence + core.terms.own.buffers),
-      advertised_(granted_) {}
+      granted_(core.terms.peer_first_sequence + core.terms.own.credits()),
+      advertised_(granted_),
+      ready_(expected_) {}
 
 // --- reading -----------------------------------------------------------------------------------
 
-std::span<std::byte> receive_half::memory_of(std::size_t slot) const noexcept {
-  const std::size_t bytes = core_->terms.own.buffer_bytes;
-  return core_->memory.receive.subspan(slot * bytes, bytes);
-}
-
 std::span<const std::byte> receive_half::readable() const noexcept {
-  if (unread_.first == no_slot) return {};
-  const auto& first = entries_[unread_.first];
-  return memory_of(unread_.first).subspan(first.begin, first.end - first.begin);
+  if (unread_.first == receive_pool::none) return {};
+  const auto& first = pool().entries_[unread_.first];
+  return pool().memory_of(unread_.first).subspan(first.begin, first.end - first.begin);
 }
 
 void receive_half::consume(std::size_t bytes) noexcept {
-  while (bytes != 0 && unread_.first != no_slot) {
-    auto& first = entries_[unread_.first];
+  while (bytes != 0 && unread_.first != receive_pool::none) {
+    auto& first = pool().entries_[unread_.first];
     const auto count =
         static_cast<std::uint32_t>(std::min<std::size_t>(bytes, first.end - first.begin));
     first.begin += count;
     available_ -= count;
     core_->numbers.bytes_read += count;
     bytes -= count;
-    if (first.begin == first.end) release(pop(unread_));
+    if (first.begin != first.end) continue;
+    pool().release(pool().pop(unread_));
+    --held_;
   }
 }
 
@@ -65,53 +62,44 @@ result<void> receive_half::check() const {
 void receive_half::shutdown() noexcept {
   if (std::exchange(is_shut_down_, true)) return;
   stop_due_ = !peer_fin_;
-  while (unread_.first != no_slot) release(pop(unread_));
-  available_ = 0;
+  drop_unread();
 }
 
 void receive_half::drop_unread() noexcept {
-  unread_ = {};
+  while (unread_.first != receive_pool::none) pool().release(pool().pop(unread_));
+  held_ = 0;
   available_ = 0;
 }
 
-// --- slots -------------------------------------------------------------------------------------
+void receive_half::leave() noexcept {
+  drop_unread();
+  pool().give_back(std::exchange(borrowed_, 0));
+}
 
-void receive_half::push(slot_list& list, std::uint32_t slot, slot_state state) noexcept {
-  entries_[slot].next = no_slot;
-  entries_[slot].state = state;
-  if (list.first == no_slot) {
-    list.first = slot;
-  } else {
-    entries_[list.last].next = slot;
+// --- what the peer may send --------------------------------------------------------------------
+
+// A peer that has more ready than it may send gets spare buffers, as far as there are some; what it
+// does not need any more goes back to the others. What was granted once stays granted.
+void receive_half::grant() noexcept {
+  const auto needed = std::min(ready_ - expected_, core_->terms.own.most_credits());
+  const auto possible = buffers() - held_;
+  if (needed > possible) {
+    const auto room = core_->terms.own.growth - borrowed_;
+    borrowed_ += pool().borrow(std::min(needed - possible, room));
+  } else if (borrowed_ != 0) {
+    const auto kept = std::max(needed, window());
+    const auto unused = std::min(borrowed_, possible - kept);
+    borrowed_ -= unused;
+    pool().give_back(unused);
   }
-  list.last = slot;
-}
-
-std::uint32_t receive_half::pop(slot_list& list) noexcept {
-  const auto slot = list.first;
-  list.first = entries_[slot].next;
-  return slot;
-}
-
-std::optional<std::size_t> receive_half::next_slot() noexcept {
-  if (to_post_.first == no_slot || core_->failure) return std::nullopt;
-  const auto slot = pop(to_post_);
-  entries_[slot].state = slot_state::listed;
-  return slot;
-}
-
-void receive_half::posted(std::size_t slot) noexcept {
-  if (slot >= entries_.size()) return;
-  auto& one = entries_[slot];
-  if (one.state != slot_state::listed) return;
-  if (std::exchange(one.is_control, false)) --control_to_post_;
-  one.state = slot_state::posted;
-  ++granted_;
+  granted_ = expected_ + buffers() - held_;
 }
 
 bool receive_half::is_credit_due() const noexcept {
-  // After its fin the peer sends little, and the reserve suffices for that.
-  return !peer_fin_ && granted_ - advertised_ >= core_->terms.own.buffers / 2;
+  if (peer_fin_) return false;
+  const auto news = granted_ - advertised_;
+  const auto known = advertised_ - expected_;
+  return news > known;
 }
 
 // --- what the peer says ------------------------------------------------------------------------
@@ -119,28 +107,37 @@ bool receive_half::is_credit_due() const noexcept {
 std::optional<std::string> receive_half::objection_to(const frame_header& header) const {
   if (header.sequence != expected_)
     return fmt::format("frame {} instead of {}", header.sequence, expected_);
-  if (header.kind == frame_kind::data && peer_fin_) return "data after fin";
+  if (header.kind != frame_kind::data) {
+    const auto unacknowledged =
+        static_cast<std::uint8_t>(control_received_ - control_acknowledged_);
+    if (unacknowledged >= receive_window::control_buffers)
+      return fmt::format("a {} frame too many", describe(header.kind));
+    return std::nullopt;
+  }
+  if (peer_fin_) return "data after fin";
+  if (window() == 0) return fmt::format("data frame {} without a credit", header.sequence);
   return std::nullopt;
 }
 
-void receive_half::take(const frame_header& header, std::uint32_t slot) noexcept {
-  ++expected_;
+void receive_half::take(const frame_header& header, std::uint32_t buffer) noexcept {
   ++core_->numbers.frames_received;
-  auto& one = entries_[slot];
   if (header.kind != frame_kind::data) {
-    one.is_control = true;
-    ++control_to_post_;
+    ++control_received_;
   } else {
+    ++expected_;
     peer_fin_ = header.fin;
-    if (header.length != 0 && !is_shut_down_) {
-      one.begin = frame_header_bytes;
-      one.end = static_cast<std::uint32_t>(frame_header_bytes) + header.length;
-      available_ += header.length;
-      push(unread_, slot, slot_state::unread);
-      return;
-    }
   }
-  release(slot);
+  ready_ = expected_ + header.wanted;
+  if (header.kind == frame_kind::data && header.length != 0 && !is_shut_down_) {
+    auto& one = pool().entries_[buffer];
+    one.begin = frame_header_bytes;
+    one.end = static_cast<std::uint32_t>(frame_header_bytes) + header.length;
+    available_ += header.length;
+    ++held_;
+    pool().push(unread_, buffer, receive_pool::state::unread);
+    return;
+  }
+  pool().release(buffer);
 }
 
 }  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -17,6 +17,7 @@
 #include "cm/time_until.hpp"
 #include "stream/own_greeting.hpp"
 #include "stream/stream_connection.hpp"
+#include "stream/stream_endpoint.hpp"
 
 namespace RDMAXX_NAMESPACE {
 
@@ -216,9 +217,10 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   RDMAXX_TRY(auto id, cm::resolve(peer, {.source = options.source,
                                          .id = options.id,
                                          .timeout = options.connect_timeout}));
-  auto resources = detail::stream_resources::for_id(id, options);
-  if (!resources) return here(resources.error());
-  const auto own = detail::own_greeting(options);
+  auto endpoint = detail::stream_endpoint::for_id(id, options);
+  if (!endpoint) return here(endpoint.error());
+  auto own = detail::own_greeting(options);
+  own.window = endpoint->window();
   const auto hello = own.to_bytes();
   auto connected =
       cm::connect(std::move(id), {.private_data = hello}, detail::time_until(deadline));
@@ -227,8 +229,9 @@ result<stream> stream::connect(const socket_address& peer, const stream_options&
   if (!theirs) return here(theirs.error());
   const auto terms = negotiate(own, *theirs);
   if (!terms) return here(terms.error());
-  RDMAXX_TRY(auto made, stream_connection::create(*std::move(connected), *std::move(resources),
-                                                  *terms, options));
+  RDMAXX_TRY(auto made,
+             stream_connection::create(std::move(*endpoint).connected(*std::move(connected)),
+                                       *terms, options));
   return stream(made);
 }
 

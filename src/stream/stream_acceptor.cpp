@@ -25,8 +25,8 @@ stream_acceptor::stream_acceptor(cm::listener waiting, const stream_options& opt
 
 result<stream_acceptor::peers::peer> stream_acceptor::answer_to(
     cm::connection_request request) const {
-  const auto own = own_greeting(options_);
-  const auto terms = [&]() -> result<stream_protocol::agreement> {
+  auto own = own_greeting(options_);
+  auto terms = [&]() -> result<stream_protocol::agreement> {
     RDMAXX_TRY(const auto theirs, greeting::from_bytes(request.peer_data()));
     return negotiate(own, theirs);
   }();
@@ -34,15 +34,17 @@ result<stream_acceptor::peers::peer> stream_acceptor::answer_to(
     (void)std::move(request).reject(own.to_bytes());
     return terms.error();
   }
-  auto resources = stream_resources::for_id(request.id(), options_);
-  if (!resources) return accept_failure(resources.error(), request.id());
+  auto endpoint = stream_endpoint::for_id(request.id(), options_);
+  if (!endpoint) return accept_failure(endpoint.error(), request.id());
+  own.window = terms->own = endpoint->window();
   const auto reply = answer(own, *terms).to_bytes();
   const connection_parameters parameters{.private_data = reply};
   connection_attempt attempt(std::move(request).release(), connection_steps::to_accept(),
                              options_.connect_timeout);
   const cm_qp_config none{};  // the identifier has its queue pair
   RDMAXX_TRY(attempt.start({.qp = &none, .parameters = &parameters}));
-  return peers::peer{std::move(attempt), {.resources = *std::move(resources), .terms = *terms}};
+  return peers::peer{.extra = {.endpoint = *std::move(endpoint), .terms = *terms},
+                     .attempt = std::move(attempt)};
 }
 
 result<std::optional<stream_acceptor::peers::peer>> stream_acceptor::answered() const {
@@ -57,8 +59,9 @@ result<std::optional<stream_acceptor::peers::peer>> stream_acceptor::answered() 
 result<std::shared_ptr<stream_connection>> stream_acceptor::try_next() {
   RDMAXX_TRY(auto next, peers_->try_next([this] { return answered(); }));
   if (!next) return nullptr;
-  return stream_connection::create(std::move(next->connection), std::move(next->extra.resources),
-                                   next->extra.terms, options_);
+  return stream_connection::create(
+      std::move(next->extra.endpoint).connected(std::move(next->connection)), next->extra.terms,
+      options_);
 }
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -20,6 +20,7 @@
 
 #include "cm/half_open_peers.hpp"
 #include "stream/stream_connection.hpp"
+#include "stream/stream_endpoint.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
 
@@ -42,7 +43,7 @@ class stream_acceptor {
  private:
   /// What a peer gets when it is established.
   struct prepared {
-    stream_resources resources;
+    stream_endpoint endpoint;
     stream_protocol::agreement terms;
   };
   using peers = half_open_peers<prepared>;

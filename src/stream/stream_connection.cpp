@@ -16,6 +16,12 @@ namespace {
 
 using stream_protocol::protocol_engine;
 
+std::size_t total(std::span<const std::span<const std::byte>> pieces) {
+  std::size_t bytes = 0;
+  for (const auto& piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
 // How long an abort waits for the peer to be told.
 constexpr std::chrono::milliseconds patience_of_abort{100};
 // How long what was flushed may take to complete.
@@ -35,26 +41,25 @@ struct stream_connection::ending {
 };
 
 result<std::shared_ptr<stream_connection>> stream_connection::create(
-    cm::connection connected, stream_resources resources, const stream_protocol::agreement& terms,
+    std::unique_ptr<connected_device> device, const stream_protocol::agreement& terms,
     const stream_options& options) {
-  RDMAXX_TRY(auto engine,
-             protocol_engine::create(terms, {.send = resources.send_memory.bytes(),
-                                             .send_slot_bytes = options.send_buffer_bytes,
-                                             .receive = resources.receive_memory.bytes()}));
-  return std::shared_ptr<stream_connection>(
-      new stream_connection(std::move(connected), std::move(resources), std::move(engine), options),
-      ending{});
+  RDMAXX_TRY(auto engine, protocol_engine::create(terms, device->memory()));
+  std::shared_ptr<stream_connection> made(
+      new stream_connection(std::move(device), std::move(engine), options), ending{});
+  RDMAXX_TRY(made->device_->attach(made->waiter_));
+  return made;
 }
 
-stream_connection::stream_connection(cm::connection connected, stream_resources resources,
+stream_connection::stream_connection(std::unique_ptr<connected_device> device,
                                      protocol_engine engine, const stream_options& options)
     : options_(options),
-      device_(std::move(connected), std::move(resources)),
-      driver_(device_, std::move(engine), options),
-      waiter_(driver_, options.spin) {}
+      device_(std::move(device)),
+      driver_(*device_, std::move(engine), options),
+      waiter_(driver_, device_->waiting(), options.spin) {}
 
 stream_connection::~stream_connection() {
   if (has_been_deferred_) cancel_deferred_flush(*this);
+  device_->release(driver_.engine());
 }
 
 void stream_connection::linger() {
@@ -183,10 +188,12 @@ result<std::optional<std::size_t>> stream_connection::write(
   RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
   if (std::ranges::all_of(from, &std::span<const std::byte>::empty)) return 0;
   auto held = waiter_.acquire();
+  sending().announce(total(from));
   driver_.make_room();
   if (!sending().can_write() &&
       !waiter_.wait(held, deadline, [this] { return sending().can_write(); })) {
     waiter_.writer_tries_again(true);
+    sending().announce(0);
     defer_unsent();
     return std::nullopt;
   }
@@ -203,7 +210,10 @@ result<std::optional<std::size_t>> stream_connection::write(
   if (count == 0) {
     if (const auto state = sending().check(); !state) return reported(state.error());
   }
-  if (is_all || !until_all) defer_unsent();
+  if (is_all || !until_all) {
+    sending().announce(0);  // nobody may ever write the rest
+    defer_unsent();
+  }
   return count;
 }
 
@@ -213,11 +223,12 @@ result<void> stream_connection::write_registered(const memory_region& region,
   RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
   RDMAXX_TRY(region.try_gather(bytes));
   auto held = waiter_.acquire();
-  if (region.native()->pd != device_.resources().send_memory.native()->pd) {
+  if (region.native()->pd != device_->resources().send_memory.native()->pd) {
     return misuse_error("writing to a stream", "the memory is registered with another domain",
                         "register it with the stream's own: native().qp.pd()");
   }
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
+  sending().announce(bytes.size());
   bool in_time = true;
   while (!bytes.empty() && in_time) {
     in_time = waiter_.wait(held, deadline, [this] { return sending().can_write_in_place(); });
@@ -227,6 +238,7 @@ result<void> stream_connection::write_registered(const memory_region& region,
     if (taken == 0) break;  // never again; what has been taken may still be under way
     bytes = bytes.subspan(taken);
   }
+  sending().announce(0);
   const auto end = sending().written_position();
   sending().flush();
   post_due();
@@ -245,7 +257,7 @@ result<void> stream_connection::write_registered(const memory_region& region,
   return {};
 }
 
-void stream_connection::reclaim_memory(lock& held) {
+void stream_connection::reclaim_memory(held_lock& held) {
   driver_.release_caller_memory();
   waiter_.publish();
   const auto is_done = [this] { return !driver_.has_caller_memory(); };
@@ -351,7 +363,7 @@ result<void> stream_connection::close_writing(time_point deadline) {
   return {};
 }
 
-void stream_connection::tell_of_abort(lock& held) {
+void stream_connection::tell_of_abort(held_lock& held) {
   waiter_.publish();
   (void)waiter_.wait(held, deadline_after(patience_of_abort),
                      [this] { return engine().wants_disconnect() || driver_.is_down(); });

@@ -26,16 +26,16 @@
 #include <rdmaxx/stream/stream_options.hpp>
 #include <rdmaxx/verbs/memory_region.hpp>
 
+#include "stream/connected_device.hpp"
 #include "stream/stream_driver.hpp"
 #include "stream/stream_waiter.hpp"
-#include "stream/verbs_stream_device.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
 
 class stream_connection {
  public:
   [[nodiscard]] static result<std::shared_ptr<stream_connection>> create(
-      cm::connection connected, stream_resources resources, const stream_protocol::agreement& terms,
+      std::unique_ptr<connected_device> device, const stream_protocol::agreement& terms,
       const stream_options& options);
   stream_connection(const stream_connection&) = delete;
   stream_connection& operator=(const stream_connection&) = delete;
@@ -73,16 +73,16 @@ class stream_connection {
   [[nodiscard]] bool flush_deferred();
 
   [[nodiscard]] stream_protocol::engine_statistics statistics();
-  [[nodiscard]] const cm::connection& connection() const noexcept { return device_.connection(); }
+  [[nodiscard]] const cm::connection& connection() const noexcept { return device_->connection(); }
   /// Readable when something may have happened since a try that gave nothing.
   [[nodiscard]] result<int> fd();
   [[nodiscard]] const stream_options& options() const noexcept { return options_; }
 
  private:
-  using lock = stream_waiter::lock;
+  using held_lock = stream_waiter::held_lock;
   struct ending;
 
-  stream_connection(cm::connection connected, stream_resources resources,
+  stream_connection(std::unique_ptr<connected_device> device,
                     stream_protocol::protocol_engine engine, const stream_options& options);
   ~stream_connection();
 
@@ -97,9 +97,9 @@ class stream_connection {
   /// After other changes of the engine, for which somebody else may be waiting.
   void progress_and_publish();
   void defer_unsent();
-  void tell_of_abort(lock& held);
+  void tell_of_abort(held_lock& held);
   /// Returns when the device does not read memory of the caller any more.
-  void reclaim_memory(lock& held);
+  void reclaim_memory(held_lock& held);
   void linger();
   /// What a user is told of a failure of the engine.
   [[nodiscard]] error reported(const error& failure);
@@ -107,7 +107,7 @@ class stream_connection {
 
   const std::uint32_t generation_ = fork_generation();
   const stream_options options_;
-  verbs_stream_device device_;
+  const std::unique_ptr<connected_device> device_;
   stream_driver driver_;
   stream_waiter waiter_;
   bool is_deferred_ = false;        ///< deferred_flush looks after what is unsent

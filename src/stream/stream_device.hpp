@@ -1,8 +1,8 @@
 #pragma once
 
 // stream_device: what a stream's driver asks of the device and the connection below it. Nothing
-// here waits. verbs_stream_device does it with verbs and the connection manager; unit tests bring a
-// fake, and streams that share completion queues would bring one that sorts completions.
+// here waits. A stream alone has a verbs_stream_device, streams that share have each a
+// grouped_stream_device, and unit tests bring a fake.
 //
 // Calls come in batches, so that a virtual call is not paid per request. A driver never posts more
 // sends than protocol_engine::most_in_flight() and one probe, nor more receives than its window.
@@ -28,7 +28,7 @@ class stream_device {
   enum class queue : std::uint8_t { sends, receives };
   enum class connection_event : std::uint8_t { disconnected, device_removed, other };
 
-  /// The id of the probe's request; sends carry their sequence, which has 32 bits.
+  /// The id of the probe's request; sends carry the frame's, which has 32 bits.
   static constexpr std::uint64_t probe_id = std::uint64_t{1} << 32;
 
   struct send_request {
@@ -36,7 +36,7 @@ class stream_device {
     bool is_signaled = false;
   };
   struct receive_request {
-    std::size_t slot = 0;
+    std::size_t buffer = 0;  ///< of the receive_pool
     std::span<std::byte> into{};
   };
   /// The first `count` requests were taken. All of them, unless there is a failure.
@@ -51,10 +51,11 @@ class stream_device {
   virtual ~stream_device() = default;
 
   [[nodiscard]] virtual poll_result poll(queue which, std::span<work_completion> into) = 0;
-  /// The next completion of that queue raises one event.
-  [[nodiscard]] virtual result<void> arm(queue which) = 0;
-  /// Takes an event that waits at completion_fd().
-  [[nodiscard]] virtual result<std::optional<queue>> next_completion_event() = 0;
+  /// The next completion of that queue makes completion_fd() readable. False if it was armed: its
+  /// event is due, or waits there.
+  [[nodiscard]] virtual result<bool> arm(queue which) = 0;
+  /// Takes the events that wait at completion_fd(). Their queues are not armed any more.
+  [[nodiscard]] virtual result<void> take_completion_events() = 0;
   /// Takes an event that waits at connection_fd().
   [[nodiscard]] virtual std::optional<connection_event> next_connection_event() = 0;
 

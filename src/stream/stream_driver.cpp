@@ -25,9 +25,7 @@ stream_driver::stream_driver(stream_device& device, stream_protocol::protocol_en
       engine_(std::move(engine)),
       keep_alive_(options.keep_alive, options.keep_alive_timeout, library_clock::now()),
       keep_alive_timeout_(options.keep_alive_timeout),
-      send_buffers_(options.send_buffers),
-      last_posted_(engine_.terms().own_first_sequence - 1),
-      last_completed_(last_posted_) {}
+      send_buffers_(engine_.sending().buffers()) {}
 
 // --- moving --------------------------------------------------------------------------------------
 
@@ -114,19 +112,20 @@ void stream_driver::post_due() {
 }
 
 void stream_driver::post_receives() {
-  auto next = engine_.receiving().next_slot();
+  auto& receiving = engine_.receiving();
+  auto next = receiving.next_to_post();
   if (!next) return;
   std::array<stream_device::receive_request, batch> requests;
   while (next) {
     std::size_t count = 0;
-    for (; next && count < batch; next = engine_.receiving().next_slot())
-      requests[count++] = {.slot = *next, .into = engine_.receiving().memory_of(*next)};
+    for (; next && count < batch; next = receiving.next_to_post())
+      requests[count++] = {.buffer = *next, .into = receiving.memory_of(*next)};
     const auto outcome = device_.post_receives(std::span(requests).first(count));
     if (outcome.failure) {
       lose(*outcome.failure);
       return;
     }
-    for (std::size_t i = 0; i < count; ++i) engine_.receiving().posted(requests[i].slot);
+    for (std::size_t i = 0; i < count; ++i) receiving.posted(requests[i].buffer);
     activity_ += count;
   }
 }
@@ -150,7 +149,7 @@ void stream_driver::post_sends() {
     }
     const auto outcome = device_.post_sends(std::span(requests).first(count));
     const auto refused = count - outcome.count;
-    last_posted_ = requests[count - 1].frame.sequence - static_cast<std::uint32_t>(refused);
+    last_posted_ = requests[count - 1].frame.id - static_cast<std::uint32_t>(refused);
     activity_ += outcome.count;
     if (outcome.failure) {
       lose(*outcome.failure);
@@ -182,35 +181,21 @@ std::size_t stream_driver::write(std::span<const std::byte> from) {
 
 // --- waiting -------------------------------------------------------------------------------------
 
-void stream_driver::arm_receives() {
-  if (std::exchange(receives_are_armed_, true)) return;
-  if (const auto armed = device_.arm(queue::receives); !armed) lose(armed.error());
-}
-
-bool stream_driver::arm_sends() {
-  if (std::exchange(sends_are_armed_, true)) return false;
-  if (const auto armed = device_.arm(queue::sends); !armed) lose(armed.error());
-  return true;
+bool stream_driver::arm(queue which) {
+  const auto armed = device_.arm(which);
+  if (!armed) lose(armed.error());
+  return !armed || *armed;
 }
 
 void stream_driver::arm(interest what) {
-  arm_receives();
+  (void)arm(queue::receives);
   if (what == interest::anything) (void)arm_sends();
   progress();
   if (engine_.waits_for_sends() && arm_sends()) progress();
 }
 
 void stream_driver::take_completion_events() {
-  while (receives_are_armed_ || sends_are_armed_) {  // each queue that is armed raises one event
-    const auto taken = device_.next_completion_event();
-    if (!taken) {
-      lose(taken.error());
-      return;
-    }
-    const auto& which = *taken;
-    if (!which) return;
-    (*which == queue::receives ? receives_are_armed_ : sends_are_armed_) = false;
-  }
+  if (const auto taken = device_.take_completion_events(); !taken) lose(taken.error());
 }
 
 void stream_driver::take_connection_events() {

@@ -5,8 +5,8 @@
 //
 //   driver.progress();                            // handles completions, posts what is due
 //   while (!wanted()) {
-//     driver.arm(interest::arrivals);             // and progresses once more: what completed
-//     if (wanted()) break;                        // before the queues were armed raises no event
+//     driver.arm(interest::arrivals);             // progresses once more: what completed before
+//     if (wanted()) break;                        // the queues were armed raises no event
 //     driver.tend(now);                           // keep-alive: may post a probe, or give up
 //     wait for driver.descriptors(), until driver.next_deadline();
 //     driver.take_completion_events();            // if the first one is readable
@@ -54,6 +54,8 @@ namespace RDMAXX_NAMESPACE::detail {
 enum class interest : std::uint8_t { arrivals, anything };
 
 class stream_driver {
+  using queue = stream_device::queue;
+
  public:
   using time_point = library_clock::time_point;
 
@@ -91,7 +93,7 @@ class stream_driver {
   void arm(interest what);
   /// For one more who waits while another one sleeps already. True if it was needed, and progress()
   /// with it.
-  [[nodiscard]] bool arm_sends();
+  [[nodiscard]] bool arm_sends() { return arm(queue::sends); }
   /// Of the completions, and of the connection's events.
   [[nodiscard]] std::array<int, 2> descriptors() const {
     return {device_.completion_fd(), device_.connection_fd()};
@@ -125,15 +127,14 @@ class stream_driver {
   void destroy_queue_pair();
 
  private:
-  using queue = stream_device::queue;
-
   void poll_receives();
   void poll_sends();
   void post_receives();
   void post_sends();
   void lose(const error& why);
   void lose(const work_completion& completion);
-  void arm_receives();
+  /// True if it was not armed.
+  [[nodiscard]] bool arm(queue which);
 
   stream_device& device_;
   stream_protocol::protocol_engine engine_;
@@ -142,11 +143,9 @@ class stream_driver {
   const std::uint32_t send_buffers_;
 
   std::uint64_t activity_ = 0;
-  std::uint32_t last_posted_;            ///< sequence of the newest send request
-  std::uint32_t last_completed_;         ///< of the newest one that the device has done with
+  std::uint32_t last_posted_ = ~0U;      ///< id of the newest send request
+  std::uint32_t last_completed_ = ~0U;   ///< of the newest one that the device has done with
   std::size_t last_received_bytes_ = 0;  ///< of the newest frame
-  bool receives_are_armed_ = false;      ///< an event is due, or waits in the channel
-  bool sends_are_armed_ = false;
   bool is_probing_ = false;
 
   std::optional<error> cause_;  ///< of the connection's end

@@ -1,5 +1,6 @@
 #include "stream/stream_waiter.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <poll.h>
@@ -9,14 +10,29 @@ namespace RDMAXX_NAMESPACE::detail {
 /// One more who waits for the leader, as long as it lives.
 class stream_waiter::following {
  public:
-  explicit following(stream_waiter& of) : of_(of) { ++of_.followers_; }
+  explicit following(stream_waiter& of) : of_(of) {
+    of_.group_.followers.push_back(&of_);
+    ++of_.followers_;
+  }
   following(const following&) = delete;
   following& operator=(const following&) = delete;
-  ~following() { --of_.followers_; }
+  ~following() {
+    auto& all = of_.group_.followers;
+    all.erase(std::ranges::find(all, &of_));
+    --of_.followers_;
+  }
 
  private:
   stream_waiter& of_;
 };
+
+void wait_group::hand_over() {
+  if (!has_leader && !followers.empty()) followers.front()->changed_.notify_one();
+}
+
+stream_waiter::~stream_waiter() {
+  if (descriptor_ != nullptr) --group_.watched_descriptors;
+}
 
 void stream_waiter::publish() {
   published_ = driver_.activity();
@@ -38,21 +54,35 @@ void stream_waiter::progress() {
   publish_activity();
 }
 
-void stream_waiter::follow(lock& held, time_point deadline, interest what) {
+void stream_waiter::take_news() {
+  driver_.take_connection_events();
+  progress();
+}
+
+void stream_waiter::progress_all() {
+  progress();
+  group_.tell_others();
+}
+
+void stream_waiter::follow(held_lock& held, time_point deadline, interest what) {
   const following one_more(*this);
   if (what == interest::anything && driver_.arm_sends()) {  // a leader who reads may sleep without
     driver_.progress();
     publish();
+    group_.tell_others();
     return;
   }
-  if (deadline == time_point::max()) {
+  if (driver_.engine().sending().waits_for_pool()) group_.wants_send_buffers = true;
+  const auto until = std::min(deadline, driver_.next_deadline());
+  if (until == time_point::max()) {
     changed_.wait(held);
   } else {
-    changed_.wait_for(held, std::chrono::milliseconds(library_clock::milliseconds_until(deadline)));
+    changed_.wait_for(held, std::chrono::milliseconds(library_clock::milliseconds_until(until)));
   }
+  driver_.tend(library_clock::now());  // the leader may be one of another stream
 }
 
-void stream_waiter::sleep(lock& held, time_point deadline) {
+void stream_waiter::sleep(held_lock& held, time_point deadline) {
   const bool was_down = driver_.is_down();
   driver_.tend(library_clock::now());
   if (driver_.is_down() != was_down) return;
@@ -72,6 +102,7 @@ result<int> stream_waiter::fd() {
   if (descriptor_ == nullptr) {
     const auto [completions, connection] = driver_.descriptors();
     RDMAXX_TRY(descriptor_, joint_descriptor::create({completions, connection}));
+    ++group_.watched_descriptors;
     driver_.arm(interest::anything);
     publish();
   }

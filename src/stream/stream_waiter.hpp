@@ -2,14 +2,16 @@
 
 // stream_waiter: blocking waits around a stream's driver, for any number of threads.
 //
-// One lock guards the driver; whoever calls the driver, or anything here, holds it. Whoever has to
-// wait becomes the leader if there is none: it polls for a while, then arms the completion queues
-// and sleeps on the driver's descriptors without the lock. Others wait for the leader, who tells
-// them when something has happened, and hands over when it has got what it wanted.
+// The lock of the wait_group guards the driver; whoever calls the driver, or anything here, holds
+// it. Whoever has to wait becomes the leader of the group if there is none: it polls for a while,
+// then arms the completion queues and sleeps on the driver's descriptors without the lock. Others
+// wait for the leader, who tells them when something has happened, and hands over when it has got
+// what it wanted. Streams that share completion queues share the wait_group, too, and the leader
+// makes all of them progress.
 //
 // It also has the descriptor that a program may watch instead of waiting.
 //
-// Lifetime: borrows the driver, which outlives it. Nobody waits when it is destroyed.
+// Lifetime: borrows the driver and the group, which outlive it. Nobody waits when it is destroyed.
 
 #include <algorithm>
 #include <chrono>
@@ -25,27 +27,28 @@
 #include "core/joint_descriptor.hpp"
 #include "stream/polling_phase.hpp"
 #include "stream/stream_driver.hpp"
+#include "stream/wait_group.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
 
 class stream_waiter {
  public:
-  using lock = std::unique_lock<std::mutex>;
+  class held_lock;
   using time_point = library_clock::time_point;
 
-  stream_waiter(stream_driver& driver, std::chrono::microseconds spin)
-      : driver_(driver), spin_(spin) {}
+  stream_waiter(stream_driver& driver, wait_group& group, std::chrono::microseconds spin)
+      : driver_(driver), group_(group), spin_(spin) {}
   stream_waiter(const stream_waiter&) = delete;
   stream_waiter& operator=(const stream_waiter&) = delete;
-  ~stream_waiter() = default;
+  ~stream_waiter();
 
-  [[nodiscard]] lock acquire() { return lock(mutex_); }
+  [[nodiscard]] held_lock acquire();
 
   /// Progresses until `ready()`, but not beyond the deadline: then false. A deadline that has
   /// passed does not wait. Tells others of what the device does meanwhile; what the caller has
   /// changed before, it has published.
   template <class Ready>
-  [[nodiscard]] bool wait(lock& held, time_point deadline, Ready ready,
+  [[nodiscard]] bool wait(held_lock& held, time_point deadline, Ready ready,
                           interest what = interest::anything);
 
   /// Tells those who wait, and the descriptor, that a call has changed the engine's state.
@@ -53,10 +56,16 @@ class stream_waiter {
   /// The same, but only if the driver has done something since the last time.
   void publish_activity();
 
-  [[nodiscard]] bool has_leader() const noexcept { return has_leader_; }
+  /// Handles what somebody else has found for it, and tells of it.
+  void take_news();
+  /// To look again.
+  void wake() { changed_.notify_all(); }
+  [[nodiscard]] const stream_driver& driver() const noexcept { return driver_; }
+
+  [[nodiscard]] bool has_leader() const noexcept { return group_.has_leader; }
   /// Nobody looks at the connection's events, neither a leader nor whoever watches the descriptor.
   [[nodiscard]] bool is_unwatched() const noexcept {
-    return !has_leader_ && descriptor_ == nullptr;
+    return !group_.has_leader && descriptor_ == nullptr;
   }
 
   /// Readable when something may have happened since a try that gave nothing.
@@ -67,22 +76,27 @@ class stream_waiter {
   void writer_tries_again(bool got_nothing) noexcept { writer_tries_again_ = got_nothing; }
 
  private:
+  friend struct wait_group;
   class leadership;
   class following;
 
   template <class Ready>
-  void lead(lock& held, time_point deadline, Ready ready, interest what);
+  void lead(held_lock& held, time_point deadline, Ready ready, interest what);
   template <class Ready>
-  [[nodiscard]] bool spin(lock& held, time_point deadline, Ready ready, interest what);
-  void follow(lock& held, time_point deadline, interest what);
-  void sleep(lock& held, time_point deadline);
+  [[nodiscard]] bool spin(held_lock& held, time_point deadline, Ready ready, interest what);
+  void follow(held_lock& held, time_point deadline, interest what);
+  void sleep(held_lock& held, time_point deadline);
   void progress();
+  void progress_all();
+  /// What a leader arms for those it leads.
+  [[nodiscard]] interest common_interest(interest own) const noexcept {
+    return group_.followers.empty() && group_.watched_descriptors == 0 ? own : interest::anything;
+  }
 
   stream_driver& driver_;
+  wait_group& group_;
   const std::chrono::microseconds spin_;
-  std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_leader_ = false;
   unsigned followers_ = 0;
   std::uint64_t published_ = 0;                   ///< the driver's activity that has been told of
   std::unique_ptr<joint_descriptor> descriptor_;  ///< once somebody has asked for it
@@ -90,27 +104,43 @@ class stream_waiter {
   bool writer_tries_again_ = false;
 };
 
-/// Ends in a handover, also when something is thrown.
-class stream_waiter::leadership {
+/// Of the group. What its holder has found of others is told before it ends.
+class stream_waiter::held_lock : public std::unique_lock<std::mutex> {
  public:
-  explicit leadership(stream_waiter& over) : over_(over) { over_.has_leader_ = true; }
-  leadership(const leadership&) = delete;
-  leadership& operator=(const leadership&) = delete;
-  ~leadership() {
-    over_.has_leader_ = false;
-    if (over_.followers_ > 0) over_.changed_.notify_all();
+  explicit held_lock(wait_group& group)
+      : std::unique_lock<std::mutex>(group.mutex), group_(&group) {}
+  held_lock(held_lock&&) = default;
+  held_lock& operator=(held_lock&&) = delete;
+  held_lock(const held_lock&) = delete;
+  held_lock& operator=(const held_lock&) = delete;
+  ~held_lock() {
+    if (owns_lock()) group_->tell_others();
   }
 
  private:
-  stream_waiter& over_;
+  wait_group* group_;
+};
+
+inline stream_waiter::held_lock stream_waiter::acquire() { return held_lock(group_); }
+
+/// Ends in a handover, also when something is thrown.
+class stream_waiter::leadership {
+ public:
+  explicit leadership(wait_group& over) : over_(over) { over_.has_leader = true; }
+  leadership(const leadership&) = delete;
+  leadership& operator=(const leadership&) = delete;
+  ~leadership() { over_.has_leader = false; }
+
+ private:
+  wait_group& over_;
 };
 
 template <class Ready>
-bool stream_waiter::wait(lock& held, time_point deadline, Ready ready, interest what) {
-  progress();
+bool stream_waiter::wait(held_lock& held, time_point deadline, Ready ready, interest what) {
+  progress_all();
   bool is_ready = ready();
   while (!is_ready && library_clock::now() < deadline) {
-    if (has_leader_) {
+    if (group_.has_leader) {
       follow(held, deadline, what);
     } else {
       lead(held, deadline, ready, what);
@@ -118,21 +148,22 @@ bool stream_waiter::wait(lock& held, time_point deadline, Ready ready, interest 
     is_ready = ready();
   }
   if (!is_ready) {
-    if (!has_leader_) {
+    if (!group_.has_leader) {
       driver_.take_completion_events();
       driver_.take_connection_events();
     }
     driver_.progress();
   }
   // What was waited for is not all that comes; and whoever does not wait may watch it instead.
-  if (descriptor_ != nullptr) driver_.arm(interest::anything);
+  if (group_.watched_descriptors != 0) driver_.arm(interest::anything);
   if (!is_ready) is_ready = ready();
   publish_activity();  // also of what ready() did
+  group_.hand_over();
   return is_ready;
 }
 
 template <class Ready>
-bool stream_waiter::spin(lock& held, time_point deadline, Ready ready, interest what) {
+bool stream_waiter::spin(held_lock& held, time_point deadline, Ready ready, interest what) {
   // In real time, whatever a test does with the deadlines' clock.
   using clock = std::chrono::steady_clock;
   using enum polling_phase::step;
@@ -143,20 +174,21 @@ bool stream_waiter::spin(lock& held, time_point deadline, Ready ready, interest 
     held.unlock();  // others may have work meanwhile
     if (step == give_way) std::this_thread::yield();
     held.lock();
-    progress();
+    progress_all();
     if (ready()) return true;
   }
   return false;
 }
 
 template <class Ready>
-void stream_waiter::lead(lock& held, time_point deadline, Ready ready, interest what) {
-  const leadership mine(*this);
+void stream_waiter::lead(held_lock& held, time_point deadline, Ready ready, interest what) {
+  const leadership mine(group_);
   if (spin(held, deadline, ready, what)) return;
-  driver_.arm(followers_ > 0 ? interest::anything : what);
+  driver_.arm(common_interest(what));
   publish();
+  group_.tell_others();
   if (!ready()) sleep(held, deadline);
-  progress();
+  progress_all();
 }
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -1,47 +1,45 @@
 #pragma once
 
-// verbs_stream_device: a stream_device made of a connection and the resources of a stream.
-//
-// Owns both. Its destructor ends the connection and frees the memory; what is in flight is lost.
-// Threads: one at a time.
+// verbs_stream_device: the device of a stream that has its resources for itself.
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
-#include <rdmaxx/cm/connection.hpp>
-
-#include "stream/stream_device.hpp"
-#include "stream/stream_resources.hpp"
+#include "stream/armed_queues.hpp"
+#include "stream/connected_device.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
 
-class verbs_stream_device final : public stream_device {
+class verbs_stream_device final : public connected_device {
  public:
-  verbs_stream_device(cm::connection connected, stream_resources resources)
-      : resources_(std::move(resources)), connection_(std::move(connected)) {}
+  verbs_stream_device(cm::connection connected, std::unique_ptr<stream_resources> resources)
+      : connected_device(std::move(connected)), resources_(std::move(resources)) {}
+  ~verbs_stream_device() override {
+    connection_ = {};  // with the queue pair, before its memory
+  }
 
-  [[nodiscard]] const cm::connection& connection() const noexcept { return connection_; }
-  [[nodiscard]] const stream_resources& resources() const noexcept { return resources_; }
+  [[nodiscard]] const stream_resources& resources() const noexcept override { return *resources_; }
+  [[nodiscard]] stream_protocol::engine_memory memory() noexcept override;
+  [[nodiscard]] wait_group& waiting() noexcept override { return waiting_; }
+  [[nodiscard]] result<void> attach(stream_waiter& /*waiter*/) override { return {}; }
+  void release(stream_protocol::protocol_engine& /*engine*/) override {}
 
   [[nodiscard]] poll_result poll(queue which, std::span<work_completion> into) override;
-  [[nodiscard]] result<void> arm(queue which) override;
-  [[nodiscard]] result<std::optional<queue>> next_completion_event() override;
+  [[nodiscard]] result<bool> arm(queue which) override { return armed_.arm(*resources_, which); }
+  [[nodiscard]] result<void> take_completion_events() override {
+    return armed_.take_events(*resources_);
+  }
   [[nodiscard]] std::optional<connection_event> next_connection_event() override;
-  /// The tag of a frame in place is the address of its memory_region.
   [[nodiscard]] post_outcome post_sends(std::span<const send_request> requests) override;
   [[nodiscard]] post_outcome post_receives(std::span<const receive_request> requests) override;
   [[nodiscard]] result<void> post_probe() override;
-  void disconnect() override;
-  void flush_requests() override;
-  void destroy_queue_pair() override;
-  [[nodiscard]] bool has_queue_pair() const override { return static_cast<bool>(connection_.qp()); }
-  [[nodiscard]] int completion_fd() const override { return resources_.channel.fd(); }
-  [[nodiscard]] int connection_fd() const override { return connection_.fd(); }
 
  private:
-  stream_resources resources_;  ///< outlives the queue pair, which the connection has
-  cm::connection connection_;
+  std::unique_ptr<stream_resources> resources_;
+  armed_queues armed_;
+  wait_group waiting_;
 };
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -11,16 +11,19 @@
 
 #include <rdmaxx/core/error.hpp>
 #include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/receive_pool.hpp>
+#include <rdmaxx/stream/send_pool.hpp>
 
 namespace RDMAXX_NAMESPACE::stream_protocol {
 
 /// What a driver lends an engine: registered memory, for the device to read and to write.
 struct engine_memory {
-  std::span<std::byte> send{};          ///< send_half::control_bytes, then the send slots
-  std::size_t send_slot_bytes = 16384;  ///< of each one, the frame's header included
-  std::span<std::byte> receive{};       ///< the slots of the receive window, one behind the other
+  std::span<std::byte> control{};  ///< send_half::control_bytes of its own, for small frames
+  send_pool* send = nullptr;
+  std::uint32_t send_buffers = 4;  ///< that the stream may have borrowed at a time
+  receive_pool* receive = nullptr;
 };
-/// "49280 bytes to send from in slots of 16384, 1048576 bytes to receive in"
+/// "sends from 4 of 4 buffers of 16384 bytes, receives in 64 buffers of 16384 bytes"
 [[nodiscard]] std::string describe(const engine_memory& memory);
 
 struct engine_statistics {

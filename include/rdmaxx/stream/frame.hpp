@@ -3,7 +3,7 @@
 // frame: what a stream sends: 16 bytes of header, then the payload. docs/stream-protocol.md has the
 // bytes and the rules.
 //
-//   encode({.length = 5, .sequence = 7, .granted = 64}, slot.first<16>());
+//   encode({.length = 5, .sequence = 7, .granted = 64}, buffer.first<16>());
 //   RDMAXX_TRY(auto header, decode_frame(received));  // header.length bytes follow it
 //
 // decode_frame() checks what a frame can tell by itself; the protocol engine checks what depends on
@@ -42,10 +42,14 @@ inline constexpr std::size_t reset_payload_bytes = 4;
 
 struct frame_header {
   frame_kind kind = frame_kind::data;
-  bool fin = false;            ///< the last data frame: the sender will not write any more
+  bool fin = false;  ///< the last data frame: the sender will not write any more
+  /// How many frames that are not data the sender of this frame has received, modulo 2^8.
+  std::uint8_t acknowledged = 0;
+  /// How many data frames the sender of this frame has ready to follow it, 255 if there are more.
+  std::uint8_t wanted = 0;
   std::uint32_t length = 0;    ///< of the payload, in bytes
-  std::uint32_t sequence = 0;  ///< one more than the frame before it had, modulo 2^32
-  /// The first sequence number for which the sender of this frame has no receive buffer yet.
+  std::uint32_t sequence = 0;  ///< the data frames before this frame, from the first one agreed on
+  /// The first data frame for which the sender of this frame has promised no receive buffer yet.
   std::uint32_t granted = 0;
 
   friend bool operator==(const frame_header&, const frame_header&) noexcept = default;

@@ -25,31 +25,39 @@ using rdmaxx::operator<<;  // found for the types of this namespace, too
 
 /// The receive buffers of one side, and so the most that the other one may have under way.
 struct receive_window {
-  static constexpr std::uint32_t fewest_buffers = 8;
+  /// Of the buffers, so many are for frames that are not data: a credit frame, and a stop or a
+  /// reset.
+  static constexpr std::uint32_t control_buffers = 2;
+  static constexpr std::uint32_t fewest_buffers = control_buffers + 1;
   static constexpr std::uint32_t most_buffers = 65536;
   static constexpr std::uint32_t fewest_bytes = 64;
   static constexpr std::uint32_t most_bytes = 16U << 20;
 
   std::uint32_t buffers = 64;
   std::uint32_t buffer_bytes = 16384;  ///< of each one, the frame's header included
+  std::uint32_t growth = 0;            ///< so many buffers more may be lent to a busy peer
+
+  /// The data frames that the peer may always have under way, and at most.
+  [[nodiscard]] std::uint32_t credits() const noexcept { return buffers - control_buffers; }
+  [[nodiscard]] std::uint32_t most_credits() const noexcept { return credits() + growth; }
 
   /// An error names the limit that does not hold; a window that comes from a peer needs this check.
   [[nodiscard]] result<void> check() const;
 
   friend bool operator==(const receive_window&, const receive_window&) noexcept = default;
 };
-/// "64 buffers of 16384 bytes"
+/// "64 buffers of 16384 bytes", "4 to 68 buffers of 4096 bytes"
 [[nodiscard]] std::string describe(const receive_window& window);
 
-inline constexpr std::uint16_t lowest_version = 1;   ///< that this library speaks
-inline constexpr std::uint16_t highest_version = 1;  ///< that this library speaks
+inline constexpr std::uint16_t lowest_version = 2;   ///< that this library speaks
+inline constexpr std::uint16_t highest_version = 2;  ///< that this library speaks
 
 struct greeting {
   std::uint16_t lowest = lowest_version;
   std::uint16_t highest = highest_version;
-  std::uint32_t features = 0;  ///< bits of optional abilities; version 1 has none
+  std::uint32_t features = 0;  ///< bits of optional abilities; version 2 has none
   receive_window window{};
-  std::uint32_t first_sequence = 0;  ///< of the frames that this side will send
+  std::uint32_t first_sequence = 0;  ///< of the data frames that this side will send
 
   static constexpr std::size_t serialized_size = 32;
 
@@ -59,7 +67,7 @@ struct greeting {
 
   friend bool operator==(const greeting&, const greeting&) noexcept = default;
 };
-/// "stream versions 1 to 1, 64 buffers of 16384 bytes"
+/// "stream versions 2 to 2, 64 buffers of 16384 bytes"
 [[nodiscard]] std::string describe(const greeting& hello);
 
 /// What both sides have agreed on, as one of them sees it.
@@ -73,7 +81,7 @@ struct agreement {
 
   friend bool operator==(const agreement&, const agreement&) noexcept = default;
 };
-/// "stream version 1, receives in … and sends into …"
+/// "stream version 2, receives in … and sends into …"
 [[nodiscard]] std::string describe(const agreement& terms);
 
 /// The highest version that both speak. An error of category peer, or misuse if `own` is wrong.

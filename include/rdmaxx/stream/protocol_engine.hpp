@@ -9,15 +9,15 @@
 // docs/stream-protocol.md has the protocol and the driver's loop. It begins when both greetings are
 // known and all receive buffers are posted.
 //
-//   auto engine = protocol_engine::create(terms, {.send = …, .receive = …}).value();
+//   auto engine = protocol_engine::create(terms, {.control = …, .send = …, .receive = …}).value();
 //   auto& sending = engine.sending(); auto& receiving = engine.receiving();
 //   sending.write(bytes);                                         // copies what there is room for
-//   while (auto slot = receiving.next_slot()) { post_receive(*slot); receiving.posted(*slot); }
-//   while (auto frame = engine.next_send()) post_send(*frame);    // sequence as the request's id
+//   while (auto one = receiving.next_to_post()) { post_receive(*one); receiving.posted(*one); }
+//   while (auto frame = engine.next_send()) post_send(*frame);    // with its id
 //   …                                                             // a send has completed:
-//   sending.sent_up_to(sequence);
+//   sending.sent_up_to(id);
 //   …                                                             // a receive has completed:
-//   RDMAXX_TRY(engine.received(slot, bytes));
+//   RDMAXX_TRY(engine.received(buffer, bytes));
 //   auto here = receiving.readable(); use(here); receiving.consume(here.size());
 //
 // Lifetime: the memory is the driver's, stays where it is, and outlives the engine and whatever the
@@ -45,7 +45,7 @@ namespace RDMAXX_NAMESPACE::stream_protocol {
 
 class protocol_engine {
  public:
-  /// Everything that the greeting announced is posted, slot by slot. Memory that does not fit the
+  /// All buffers of the pool that the greeting announced are posted. Memory that does not fit the
   /// agreement is an error (misuse).
   [[nodiscard]] static result<protocol_engine> create(const agreement& terms,
                                                       const engine_memory& memory);
@@ -61,13 +61,13 @@ class protocol_engine {
   [[nodiscard]] receive_half& receiving() noexcept { return receiving_; }
   [[nodiscard]] const receive_half& receiving() const noexcept { return receiving_; }
 
-  /// The next frame to send now, if any. Post what receiving().next_slot() gives before asking.
+  /// The next frame to send now, if any. Post what receiving().next_to_post() gives before asking.
   [[nodiscard]] std::optional<outgoing_frame> next_send() noexcept;
   /// Something that could not be handed out may be when a send has completed.
   [[nodiscard]] bool waits_for_sends() const noexcept;
-  /// A frame of `bytes` has arrived in a slot. An error that is the peer's fault is the failure()
-  /// as well.
-  [[nodiscard]] result<void> received(std::size_t slot, std::size_t bytes);
+  /// A frame of `bytes` has arrived in a buffer of the pool. An error that is the peer's fault is
+  /// the failure() as well.
+  [[nodiscard]] result<void> received(std::size_t buffer, std::size_t bytes);
 
   /// Gives up: the peer's reads and writes fail with ECONNRESET, ours with ECONNABORTED.
   void abort();
@@ -79,6 +79,9 @@ class protocol_engine {
   /// The connection has nothing more to do: both sides have ended the stream, or it has failed and
   /// the peer knows, as far as it can be told.
   [[nodiscard]] bool wants_disconnect() const noexcept;
+  /// Gives back what it has of its pools: whoever shares them with others calls it when the queue
+  /// pair is gone, and nothing else then.
+  void leave() noexcept;
   /// Why the connection has failed. Stays as it is.
   [[nodiscard]] const std::optional<error>& failure() const noexcept { return core_->failure; }
 
@@ -90,7 +93,7 @@ class protocol_engine {
       : core_(std::move(core)), sending_(*core_), receiving_(*core_) {}
 
   [[nodiscard]] std::optional<outgoing_frame> choose_frame() noexcept;
-  [[nodiscard]] result<void> take(const frame_header& header, std::uint32_t slot);
+  [[nodiscard]] result<void> take(const frame_header& header, std::uint32_t buffer);
   [[nodiscard]] result<void> fail(error reason, std::optional<reset_reason> tell_peer);
   [[nodiscard]] bool is_finished() const noexcept {
     return sending_.has_sent_fin() && receiving_.has_peer_fin();

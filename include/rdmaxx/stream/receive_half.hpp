@@ -1,7 +1,7 @@
 #pragma once
 
-// receive_half: the half of a protocol_engine that receives: which slot of the window holds bytes
-// to be read, which one can be posted again, and how many frames the peer may send.
+// receive_half: the half of a protocol_engine that receives: which buffers hold bytes to be read,
+// which ones are free again, and how many frames the peer may send.
 //
 // Lifetime: a part of its engine. Threads: one at a time, for the engine as a whole.
 
@@ -10,11 +10,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/engine_core.hpp>
 #include <rdmaxx/stream/frame.hpp>
+#include <rdmaxx/stream/receive_pool.hpp>
 
 namespace RDMAXX_NAMESPACE::stream_protocol {
 
@@ -45,62 +45,64 @@ class receive_half {
 
   // --- what a driver does ----------------------------------------------------------------------
 
-  /// The next slot to post again.
-  [[nodiscard]] std::optional<std::size_t> next_slot() noexcept;
-  /// The slot has been posted, so that the peer may be told.
-  void posted(std::size_t slot) noexcept;
-  [[nodiscard]] std::span<std::byte> memory_of(std::size_t slot) const noexcept;
+  /// The next buffer of the pool to post; none after a failure.
+  [[nodiscard]] std::optional<std::size_t> next_to_post() noexcept {
+    if (core_->failure) return std::nullopt;
+    return pool().next_to_post();
+  }
+  /// It has been posted, so that the peer may be told.
+  void posted(std::size_t buffer) noexcept { pool().posted(buffer); }
+  [[nodiscard]] std::span<std::byte> memory_of(std::size_t buffer) const noexcept {
+    return pool().memory_of(buffer);
+  }
+  /// Data frames that the peer may send beyond those that have arrived.
+  [[nodiscard]] std::uint32_t window() const noexcept { return granted_ - expected_; }
 
  private:
   friend class protocol_engine;
 
-  enum class slot_state : std::uint8_t { posted, unread, released, listed };
-  static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
-  struct entry {
-    std::uint32_t next = no_slot;  // in the list of its state
-    std::uint32_t begin = 0;       // what is unread, from the slot's beginning
-    std::uint32_t end = 0;
-    slot_state state = slot_state::posted;
-    bool is_control = false;
-  };
-  struct slot_list {
-    std::uint32_t first = no_slot;
-    std::uint32_t last = no_slot;
-  };
-
   explicit receive_half(engine_core& core);
 
+  [[nodiscard]] receive_pool& pool() const noexcept { return *core_->memory.receive; }
   // What has arrived.
-  [[nodiscard]] bool is_posted(std::size_t slot) const noexcept {
-    return slot < entries_.size() && entries_[slot].state == slot_state::posted;
+  [[nodiscard]] bool is_posted(std::size_t buffer) const noexcept {
+    return pool().is_posted(buffer);
   }
   [[nodiscard]] std::optional<std::string> objection_to(const frame_header& header) const;
-  void take(const frame_header& header, std::uint32_t slot) noexcept;
+  void take(const frame_header& header, std::uint32_t buffer) noexcept;
   // What the frames of the sending half tell.
+  /// Everything that is free has been posted: decides what the peer may send from now on.
+  void grant() noexcept;
   [[nodiscard]] std::uint32_t granted() const noexcept { return granted_; }
-  void advertised() noexcept { advertised_ = granted_; }
+  [[nodiscard]] std::uint8_t acknowledged() const noexcept { return control_received_; }
+  void advertised() noexcept {
+    advertised_ = granted_;
+    control_acknowledged_ = control_received_;
+  }
   [[nodiscard]] bool is_credit_due() const noexcept;
-  /// The buffers of control frames are granted again with the very next frame: with that, the
-  /// sender's reserve always suffices.
-  [[nodiscard]] bool has_control_to_post() const noexcept { return control_to_post_ != 0; }
   [[nodiscard]] bool is_stop_due() const noexcept { return stop_due_; }
   void stop_handed() noexcept { stop_due_ = false; }
   [[nodiscard]] bool has_peer_fin() const noexcept { return peer_fin_; }
   void drop_unread() noexcept;
+  /// The stream gives back what it has of a pool that others go on using.
+  void leave() noexcept;
 
-  void push(slot_list& list, std::uint32_t slot, slot_state state) noexcept;
-  std::uint32_t pop(slot_list& list) noexcept;
-  void release(std::uint32_t slot) noexcept { push(to_post_, slot, slot_state::released); }
+  /// Data frames that the peer may have under way and this side unread.
+  [[nodiscard]] std::uint32_t buffers() const noexcept {
+    return core_->terms.own.credits() + borrowed_;
+  }
 
   engine_core* core_;
-  std::vector<entry> entries_;
-  slot_list unread_;
-  slot_list to_post_;
+  receive_pool::list unread_;
   std::size_t available_ = 0;
-  std::uint32_t control_to_post_ = 0;
-  std::uint32_t expected_;    // the sequence of the peer's next frame
-  std::uint32_t granted_;     // up to which the peer may send
-  std::uint32_t advertised_;  // of which it knows
+  std::uint32_t held_ = 0;      // buffers that hold data which is not read yet
+  std::uint32_t borrowed_ = 0;  // of the pool's spare buffers
+  std::uint32_t expected_;      // the sequence of the peer's next data frame
+  std::uint32_t granted_;       // up to which the peer may send
+  std::uint32_t advertised_;    // of which it knows
+  std::uint32_t ready_;         // up to which it has something to send, as far as it has said so
+  std::uint8_t control_received_ = 0;
+  std::uint8_t control_acknowledged_ = 0;
   bool peer_fin_ = false;
   bool is_shut_down_ = false;
   bool stop_due_ = false;

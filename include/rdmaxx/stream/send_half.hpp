@@ -1,8 +1,8 @@
 #pragma once
 
-// send_half: the half of a protocol_engine that sends: what was written waits in a ring of slots,
-// is handed out as frames while the peer has buffers for them, and is released when their sends
-// have completed. Small writes share a frame while another small one is under way.
+// send_half: the half of a protocol_engine that sends: what was written waits in buffers of a
+// send_pool, is handed out as frames while the peer has credits for them, and is released when
+// their sends have completed. Small writes share a frame while another small one is under way.
 //
 // Lifetime: a part of its engine. Threads: one at a time, for the engine as a whole.
 
@@ -18,12 +18,13 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/engine_core.hpp>
 #include <rdmaxx/stream/frame.hpp>
+#include <rdmaxx/stream/send_pool.hpp>
 
 namespace RDMAXX_NAMESPACE::stream_protocol {
 
 /// A frame to post as one SEND, in the order in which they are handed out.
 struct outgoing_frame {
-  std::uint32_t sequence = 0;          ///< for sent_up_to()
+  std::uint32_t id = 0;                ///< of the request, for sent_up_to()
   std::span<const std::byte> bytes{};  ///< the header, and the payload if it was copied
   /// What write_in_place() was given, to be gathered behind `bytes`, and the tag that came with it.
   std::span<const std::byte> in_place{};
@@ -36,14 +37,14 @@ class send_half {
  public:
   static constexpr std::size_t control_slots = 4;
   static constexpr std::size_t control_slot_bytes = 32;
-  /// The beginning of the send memory, for frames that are not data.
+  /// The memory for frames without bytes of the stream.
   static constexpr std::size_t control_bytes = control_slots * control_slot_bytes;
-  /// Data leaves so many of the peer's buffers to the other frames: two credits, stop and reset.
-  static constexpr std::uint32_t control_reserve = 4;
-  static constexpr std::size_t fewest_slots = 2;
+  static constexpr std::uint32_t fewest_buffers = 2;
 
   // --- what a writer does ----------------------------------------------------------------------
 
+  /// A writer has so many bytes for the writes to come. The peer then knows what is worth granting.
+  void announce(std::size_t bytes) noexcept { announced_ = bytes; }
   /// Copies as many bytes as there is room for. 0: wait for can_write(), or check() says why never.
   [[nodiscard]] std::size_t write(std::span<const std::byte> bytes) noexcept;
   /// The same without a copy: takes as many bytes as fit into one frame, or 0: wait for
@@ -59,7 +60,11 @@ class send_half {
   [[nodiscard]] bool can_write() const noexcept { return can_write_in_place() || has_open_slot(); }
   /// The same for write_in_place(), which needs a slot of its own.
   [[nodiscard]] bool can_write_in_place() const noexcept {
-    return !accepts_writes() || has_free_slot();
+    return !accepts_writes() || can_borrow();
+  }
+  /// What keeps can_write() from being true is that others have all buffers of the pool.
+  [[nodiscard]] bool waits_for_pool() const noexcept {
+    return !can_write() && has_room() && pool().available() == 0;
   }
   /// An error if nothing can be written any more: EPIPE after shutdown() or if the peer has stopped
   /// reading, or the engine's failure().
@@ -87,16 +92,18 @@ class send_half {
 
   /// The sends of the frames up to and with this one have completed. Others than those that are
   /// under way are ignored.
-  void sent_up_to(std::uint32_t sequence) noexcept;
+  void sent_up_to(std::uint32_t id) noexcept;
   /// Frames handed out that have not completed.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return next_sequence_ - completed_; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return next_id_ - completed_; }
+  /// That it may have borrowed at a time.
+  [[nodiscard]] std::uint32_t buffers() const noexcept { return core_->memory.send_buffers; }
   /// The entries that the send queue must have.
   [[nodiscard]] std::size_t most_in_flight() const noexcept {
     return control_slots + slots_.size();
   }
   /// The bytes of a frame that write() fills.
   [[nodiscard]] std::size_t frame_capacity() const noexcept { return copy_capacity_; }
-  /// Frames that the peer has buffers for.
+  /// Data frames that the peer has promised buffers for.
   [[nodiscard]] std::uint32_t credits() const noexcept { return peer_granted_ - next_sequence_; }
   /// Data could not be handed out for want of them.
   [[nodiscard]] bool waits_for_credits() const noexcept { return is_stalled_; }
@@ -105,9 +112,10 @@ class send_half {
   friend class protocol_engine;
 
   struct slot {
-    std::uint64_t begin = 0;  // position in the stream
-    std::uint32_t bytes = 0;  // copied payload
-    std::uint32_t sequence = 0;
+    std::uint64_t begin = 0;   // position in the stream
+    std::uint32_t buffer = 0;  // of the pool
+    std::uint32_t bytes = 0;   // copied payload
+    std::uint32_t id = 0;
     std::span<const std::byte> in_place{};
     std::uint64_t tag = 0;
   };
@@ -115,6 +123,7 @@ class send_half {
   /// What each frame tells about the receiving half.
   struct grant {
     std::uint32_t granted = 0;
+    std::uint8_t acknowledged = 0;
     bool is_due = false;  // the peer needs it soon
   };
 
@@ -123,11 +132,15 @@ class send_half {
   // What the engine hands out, if it can be now.
   [[nodiscard]] std::optional<outgoing_frame> next_data(const grant& given) noexcept;
   [[nodiscard]] std::optional<outgoing_frame> next_reset(const grant& given) noexcept;
+  /// A credit frame only if the peer has acknowledged the one before.
   [[nodiscard]] std::optional<outgoing_frame> next_control(frame_header header,
                                                            const grant& given) noexcept;
   // What the peer says.
   [[nodiscard]] std::optional<std::string> objection_to(const frame_header& header) const;
-  void granted(std::uint32_t up_to) noexcept { peer_granted_ = up_to; }
+  void told(const frame_header& header) noexcept {
+    peer_granted_ = header.granted;
+    control_acknowledged_ = header.acknowledged;
+  }
   void stopped_by_peer() noexcept;
   // The end.
   void drop_queued() noexcept;
@@ -135,24 +148,42 @@ class send_half {
   [[nodiscard]] bool has_reset_due() const noexcept { return reset_due_.has_value(); }
   /// The peer has not been told yet, but can be.
   [[nodiscard]] bool is_resetting() const noexcept {
-    return reset_in_flight_ || (reset_due_ && credits() != 0);
+    return reset_in_flight_ || (reset_due_ && may_send_control(frame_kind::reset));
   }
   /// The peer has got everything that was handed out.
   void confirm_all() noexcept;
   [[nodiscard]] bool has_handed_fin() const noexcept { return fin_handed_; }
+  /// The stream gives back what it has of a pool that others go on using. Its queue pair is gone.
+  void leave() noexcept;
 
   [[nodiscard]] std::size_t index_of(std::uint64_t position) const noexcept {
     return position % slots_.size();
   }
-  [[nodiscard]] std::span<std::byte> memory_at(std::uint64_t position) const noexcept;
+  [[nodiscard]] send_pool& pool() const noexcept { return *core_->memory.send; }
+  [[nodiscard]] std::span<std::byte> memory_at(std::uint64_t position) const noexcept {
+    return pool().memory_of(slots_[index_of(position)].buffer);
+  }
   [[nodiscard]] bool has_open_slot() const noexcept;
-  [[nodiscard]] bool has_free_slot() const noexcept { return written_ - released_ < slots_.size(); }
+  /// For one more slot, if the pool has a buffer for it.
+  [[nodiscard]] bool has_room() const noexcept {
+    return written_ - released_ < slots_.size() &&
+           (!pool().is_shared() || written_ - handed_ < credits());
+  }
+  [[nodiscard]] bool can_borrow() const noexcept { return has_room() && pool().available() != 0; }
+  void release_slots(std::uint64_t begin, std::uint64_t end) noexcept;
   [[nodiscard]] bool accepts_writes() const noexcept {
     return end_ == write_end::open && !core_->failure;
   }
   [[nodiscard]] bool may_leave(const grant& given) const noexcept;
+  [[nodiscard]] bool may_send_control(frame_kind kind) const noexcept;
+  [[nodiscard]] bool has_control_slot() const noexcept {
+    return control_handed_ - control_released_ != control_slots;
+  }
+  [[nodiscard]] std::uint8_t wanted() const noexcept;
   [[nodiscard]] outgoing_frame next_queued(const grant& given) noexcept;
-  void stamp(frame_header header, const grant& given, std::span<std::byte> into) noexcept;
+  [[nodiscard]] outgoing_frame next_bare(frame_header header, const grant& given) noexcept;
+  [[nodiscard]] std::uint32_t stamp(frame_header header, const grant& given,
+                                    std::span<std::byte> into) noexcept;
 
   engine_core* core_;
 
@@ -163,17 +194,22 @@ class send_half {
   std::uint64_t written_ = 0;
   std::uint64_t confirmed_ = 0;       // position in the stream behind the last slot that was sent
   std::uint64_t small_ones_end_ = 0;  // behind the last slot that was handed out with room left
+  std::uint64_t announced_ = 0;       // bytes that a writer still has
   std::uint32_t copy_capacity_;       // payload of a frame that is copied
 
-  std::array<std::uint32_t, control_slots> control_sequences_{};
+  std::array<std::uint32_t, control_slots> control_ids_{};
   std::uint64_t control_released_ = 0;
   std::uint64_t control_handed_ = 0;
 
-  std::uint32_t next_sequence_;
-  std::uint32_t completed_;  // the first sequence whose send has not completed
-  std::uint32_t peer_granted_;
-  std::uint32_t fin_sequence_ = 0;
-  std::uint32_t reset_sequence_ = 0;
+  std::uint32_t next_id_ = 0;    // counts frames
+  std::uint32_t completed_ = 0;  // the first id whose send has not completed
+  std::uint32_t next_sequence_;  // counts data frames
+  std::uint32_t peer_granted_;   // up to which the peer has buffers
+  std::uint8_t control_sent_ = 0;
+  std::uint8_t control_acknowledged_ = 0;  // of these, the peer has got so many
+  std::uint8_t last_credit_frame_ = 0;     // what control_sent_ was behind it
+  std::uint32_t fin_id_ = 0;
+  std::uint32_t reset_id_ = 0;
   std::optional<reset_reason> reset_due_;
   write_end end_ = write_end::open;
   bool peer_stopped_ = false;

@@ -17,6 +17,7 @@
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/greeting.hpp>
+#include <rdmaxx/stream/stream_group.hpp>
 
 namespace RDMAXX_NAMESPACE {
 
@@ -55,6 +56,10 @@ struct stream_options {
   /// How long nothing may come back while something is under way, if keep_alive is not 0. It should
   /// be longer than the transport takes to repeat what was lost.
   std::chrono::milliseconds keep_alive_timeout = std::chrono::seconds(2);
+
+  /// Streams of a group share queues and memory; the window, the send buffers and the bytes that go
+  /// inline are the group's then.
+  stream_group group{};
 
   socket_address source{};  ///< connecting: the own address to use; by the routing table if empty
   cm_id_options id{};
