@@ -4,12 +4,14 @@
 // events and failures come when the test says so. It also has the engine's memory.
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <rdmaxx/core/result.hpp>
@@ -28,26 +30,25 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
     bool is_signaled = false;
   };
 
-  static constexpr std::size_t send_slot_bytes = 64;
+  static constexpr std::uint32_t send_buffer_bytes = 64;
 
-  fake_stream_device(const rdmaxx::stream_protocol::agreement& terms, std::uint32_t send_slots)
+  fake_stream_device(const rdmaxx::stream_protocol::agreement& terms, std::uint32_t send_buffers)
       : terms_(terms),
-        send_memory_(rdmaxx::stream_protocol::send_half::control_bytes +
-                     send_slots * send_slot_bytes),
-        receive_memory_(std::size_t{terms.own.buffers} * terms.own.buffer_bytes) {
-    for (std::size_t slot = 0; slot < terms.own.buffers; ++slot) {
-      receives.push_back(
-          {.slot = slot,
-           .into = std::span(receive_memory_)
-                       .subspan(slot * terms.own.buffer_bytes, terms.own.buffer_bytes)});
-    }
+        send_buffers_(send_buffers),
+        control_(rdmaxx::stream_protocol::send_half::control_bytes),
+        send_memory_(send_buffers * send_buffer_bytes),
+        receive_memory_(std::size_t{terms.own.buffers} * terms.own.buffer_bytes),
+        send_pool_(send_memory_, send_buffer_bytes),
+        receive_pool_(receive_memory_, terms.own.buffer_bytes) {
+    for (std::size_t buffer = 0; buffer < terms.own.buffers; ++buffer)
+      receives.push_back({.buffer = buffer, .into = receive_pool_.memory_of(buffer)});
   }
 
   [[nodiscard]] rdmaxx::stream_protocol::protocol_engine make_engine() {
-    return rdmaxx::stream_protocol::protocol_engine::create(terms_,
-                                                            {.send = send_memory_,
-                                                             .send_slot_bytes = send_slot_bytes,
-                                                             .receive = receive_memory_})
+    return rdmaxx::stream_protocol::protocol_engine::create(terms_, {.control = control_,
+                                                                     .send = &send_pool_,
+                                                                     .send_buffers = send_buffers_,
+                                                                     .receive = &receive_pool_})
         .value();
   }
 
@@ -57,12 +58,12 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   void arrive(rdmaxx::stream_protocol::frame_header header,
               std::span<const std::byte> payload = {}) {
     header.length = static_cast<std::uint32_t>(payload.size());
-    const auto [slot, into] = receives.front();
+    const auto [buffer, into] = receives.front();
     receives.pop_front();
     rdmaxx::stream_protocol::encode(header,
                                     into.first<rdmaxx::stream_protocol::frame_header_bytes>());
     std::ranges::copy(payload, into.subspan(rdmaxx::stream_protocol::frame_header_bytes).begin());
-    complete(queue::receives, slot, IBV_WC_SUCCESS,
+    complete(queue::receives, buffer, IBV_WC_SUCCESS,
              rdmaxx::stream_protocol::frame_header_bytes + payload.size());
   }
   /// The device has sent everything; as a real one does, it tells of what is signaled only.
@@ -71,7 +72,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   void fail_sends(ibv_wc_status status) { take_sends(status); }
   void flush_receives() {
     for (; !receives.empty(); receives.pop_front())
-      complete(queue::receives, receives.front().slot, IBV_WC_WR_FLUSH_ERR, 0);
+      complete(queue::receives, receives.front().buffer, IBV_WC_WR_FLUSH_ERR, 0);
   }
 
   // --- what a test looks at and sets -----------------------------------------------------------
@@ -79,12 +80,11 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   std::deque<posted_send> sends;  ///< and the probe
   std::deque<receive_request> receives;
   std::deque<connection_event> connection_events;
-  bool is_armed[2] = {false, false};  ///< by queue
+  bool is_armed[2] = {false, false};  ///< by queue: its event is due, or waits
   int arms[2] = {0, 0};
   int disconnects = 0;
   int flushes = 0;
   int probes = 0;
-  int polls_for_events = 0;
   bool loses_flushes = false;  ///< as iWARP may
   bool poll_fails = false;
   std::optional<std::size_t> takes_only;  ///< so many more sends, then none
@@ -101,17 +101,15 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
       into[static_cast<std::size_t>(count++)] = rdmaxx::work_completion(from.front());
     return {into.data(), count};
   }
-  rdmaxx::result<void> arm(queue which) override {
-    is_armed[index(which)] = true;
+  rdmaxx::result<bool> arm(queue which) override {
+    if (std::exchange(is_armed[index(which)], true)) return false;
     ++arms[index(which)];
-    return {};
+    return true;
   }
-  rdmaxx::result<std::optional<queue>> next_completion_event() override {
-    ++polls_for_events;
-    if (events_.empty()) return std::nullopt;
-    const auto which = events_.front();
-    events_.pop_front();
-    return which;
+  rdmaxx::result<void> take_completion_events() override {
+    for (; !events_.empty(); events_.pop_front()) is_armed[index(events_.front())] = false;
+    has_raised_ = {};
+    return {};
   }
   std::optional<connection_event> next_connection_event() override {
     if (connection_events.empty()) return std::nullopt;
@@ -124,7 +122,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
     for (const auto& [frame, is_signaled] : requests) {
       if (takes_only && *takes_only == 0) return {count, refusal()};
       if (takes_only) --*takes_only;
-      posted_send one{.id = frame.sequence,
+      posted_send one{.id = frame.id,
                       .bytes = {frame.bytes.begin(), frame.bytes.end()},
                       .is_signaled = is_signaled};
       one.bytes.insert(one.bytes.end(), frame.in_place.begin(), frame.in_place.end());
@@ -166,8 +164,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
     one.status = status;
     one.byte_len = static_cast<std::uint32_t>(bytes);
     completions_[index(which)].push_back(one);
-    if (!is_armed[index(which)]) return;
-    is_armed[index(which)] = false;
+    if (!is_armed[index(which)] || std::exchange(has_raised_[index(which)], true)) return;
     events_.push_back(which);
   }
   void take_sends(ibv_wc_status status) {
@@ -179,10 +176,15 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   }
 
   rdmaxx::stream_protocol::agreement terms_;
+  std::uint32_t send_buffers_;
+  std::vector<std::byte> control_;
   std::vector<std::byte> send_memory_;
   std::vector<std::byte> receive_memory_;
+  rdmaxx::stream_protocol::send_pool send_pool_;
+  rdmaxx::stream_protocol::receive_pool receive_pool_;
   std::deque<ibv_wc> completions_[2];
   std::deque<queue> events_;
+  std::array<bool, 2> has_raised_{};  // its event waits
   bool has_queue_pair_ = true;
 };
 

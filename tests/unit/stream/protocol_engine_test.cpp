@@ -105,7 +105,7 @@ TEST_F(protocol_engine_test, received_bytes_can_be_read_where_they_lie) {
   b.engine.receiving().consume(1);
   EXPECT_EQ(b.engine.receiving().readable().size(), payload - 1);
   EXPECT_EQ(b.engine.receiving().readable().front(), std::byte{'b'});
-  EXPECT_FALSE(b.engine.receiving().next_slot().has_value()) << "the slot is still being read";
+  EXPECT_FALSE(b.engine.receiving().next_to_post().has_value()) << "the slot is still being read";
   b.engine.receiving().consume(payload - 1);
   EXPECT_TRUE(b.post_receive());
   EXPECT_EQ(b.engine.receiving().readable().size(), 10U);
@@ -343,14 +343,15 @@ TEST_F(protocol_engine_test, completions_of_frames_that_are_not_under_way_are_ig
 
 // --- credits -------------------------------------------------------------------------------------
 
-TEST_F(protocol_engine_test, a_writer_stops_before_the_reserve_and_goes_on_when_the_peer_reads) {
+TEST_F(protocol_engine_test, a_writer_stops_without_credits_and_goes_on_when_the_peer_reads) {
   std::size_t written = 0;
   while (const auto count = a.engine.sending().write(bytes_of(pattern(payload)))) {
     written += count;
     pump(a, b);
   }
-  EXPECT_EQ(a.engine.sending().credits(), send_half::control_reserve);
-  EXPECT_EQ(b.engine.receiving().available(), (8 - send_half::control_reserve) * payload);
+  EXPECT_EQ(a.engine.sending().credits(), 0U);
+  EXPECT_TRUE(a.engine.sending().waits_for_credits());
+  EXPECT_EQ(b.engine.receiving().available(), small_window.credits() * payload);
   EXPECT_EQ(a.engine.statistics().credit_stalls, 1U);
   EXPECT_FALSE(a.engine.sending().can_write());
   EXPECT_TRUE(a.engine.sending().check().has_value());
@@ -396,8 +397,8 @@ TEST_F(protocol_engine_test, one_direction_lives_on_explicit_credits_one_for_hal
     EXPECT_EQ(read_all(b.engine).size(), payload);
   }
   EXPECT_EQ(b.engine.statistics().frames_sent, b.engine.statistics().credit_frames_sent);
-  EXPECT_EQ(b.engine.statistics().credit_frames_sent, 249U);
-  EXPECT_EQ(a.engine.statistics().credit_frames_received, 249U);
+  EXPECT_EQ(b.engine.statistics().credit_frames_sent, 333U);
+  EXPECT_EQ(a.engine.statistics().credit_frames_received, 333U);
   EXPECT_EQ(a.engine.statistics().credit_frames_sent, 0U);
 }
 
@@ -422,7 +423,7 @@ TEST_F(protocol_engine_test, a_buffer_is_granted_only_when_it_has_been_posted) {
   read_all(b.engine);
   EXPECT_FALSE(b.send());
   std::vector<std::size_t> slots;
-  while (const auto slot = b.engine.receiving().next_slot()) slots.push_back(*slot);
+  while (const auto slot = b.engine.receiving().next_to_post()) slots.push_back(*slot);
   EXPECT_EQ(slots.size(), 4U);
   EXPECT_FALSE(b.engine.next_send().has_value());
   for (const auto slot : slots) b.engine.receiving().posted(slot);
@@ -432,10 +433,10 @@ TEST_F(protocol_engine_test, a_buffer_is_granted_only_when_it_has_been_posted) {
   const auto frame = b.engine.next_send();
 
   ASSERT_TRUE(frame.has_value());
-  EXPECT_EQ(header_of(*frame), (frame_header{.kind = frame_kind::credit, .granted = 8 + 4}));
+  EXPECT_EQ(header_of(*frame), (frame_header{.kind = frame_kind::credit, .granted = 6 + 4}));
 }
 
-TEST_F(protocol_engine_test, a_control_frames_buffer_comes_back_with_the_very_next_frame) {
+TEST_F(protocol_engine_test, a_control_frame_is_acknowledged_by_the_very_next_frame) {
   b.engine.receiving().shutdown();
   EXPECT_TRUE(b.send() && b.deliver_to(a));
 
@@ -444,7 +445,7 @@ TEST_F(protocol_engine_test, a_control_frames_buffer_comes_back_with_the_very_ne
   const auto frame = a.engine.next_send();
 
   ASSERT_TRUE(frame.has_value());
-  EXPECT_EQ(header_of(*frame), (frame_header{.fin = true, .granted = 8 + 1}));
+  EXPECT_EQ(header_of(*frame), (frame_header{.fin = true, .acknowledged = 1, .granted = 6}));
 }
 
 // --- the end of the stream -----------------------------------------------------------------------
@@ -677,29 +678,29 @@ struct lie {
   std::vector<std::byte> frame;
 };
 
-// Each is told to an engine that has received data frame 0 and has sent one frame; the peer has 8
-// buffers and has granted them all, so 8 or 9 are what it may say.
+// Each is told to an engine that has received data frame 0 and has sent one frame; the peer has 6
+// buffers for data and has granted them all, so 6 or 7 are what it may say.
 std::vector<lie> lies() {
   const auto with_kind = [](std::uint8_t kind) {
-    auto frame = forged({.sequence = 1, .granted = 8}, 1);
+    auto frame = forged({.sequence = 1, .granted = 6}, 1);
     frame[0] = std::byte(kind);
     return frame;
   };
-  auto too_long = forged({.sequence = 1, .granted = 8}, 8);
+  auto too_long = forged({.sequence = 1, .granted = 6}, 8);
   too_long.pop_back();
   return {
       {"unknown kind", with_kind(77)},
       {"shorter than its header", std::vector<std::byte>(5)},
       {"shorter than its header", {}},
       {"claims 8 bytes of payload and has 7", too_long},
-      {"frame 0 instead of 1", forged({.sequence = 0, .granted = 8}, 1)},
-      {"frame 2 instead of 1", forged({.sequence = 2, .granted = 8}, 1)},
-      {"granted up to 10", forged({.sequence = 1, .granted = 10}, 1)},
-      {"granted up to 7", forged({.sequence = 1, .granted = 7}, 1)},
+      {"frame 0 instead of 1", forged({.sequence = 0, .granted = 6}, 1)},
+      {"frame 2 instead of 1", forged({.sequence = 2, .granted = 6}, 1)},
+      {"granted up to 8", forged({.sequence = 1, .granted = 8}, 1)},
+      {"granted up to 5", forged({.sequence = 1, .granted = 5}, 1)},
       {"granted up to 4294967295", forged({.sequence = 1, .granted = ~0U}, 1)},
-      {"granted up to 2147483656", forged({.sequence = 1, .granted = 0x8000'0008}, 1)},
-      {"empty data frame", forged({.sequence = 1, .granted = 8}, 0)},
-      {"credit frame with 1", forged({.kind = frame_kind::credit, .sequence = 1, .granted = 8}, 1)},
+      {"granted up to 2147483654", forged({.sequence = 1, .granted = 0x8000'0006}, 1)},
+      {"empty data frame", forged({.sequence = 1, .granted = 6}, 0)},
+      {"credit frame with 1", forged({.kind = frame_kind::credit, .sequence = 1, .granted = 6}, 1)},
   };
 }
 
@@ -710,7 +711,7 @@ TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays)
     engine_side victim(terms_of(small_window, small_window), {});
     write_all(victim.engine, "sent");
     ASSERT_TRUE(victim.send());
-    ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 8}, 1)).has_value());
+    ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 6}, 1)).has_value());
 
     const auto failed = victim.arrive(frame);
 
@@ -722,7 +723,7 @@ TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays)
     EXPECT_EQ(victim.engine.receiving().available(), 0U);
     EXPECT_FALSE(victim.engine.receiving().at_end());
 
-    const auto honest = victim.arrive(forged({.sequence = 1, .granted = 8}, 1));
+    const auto honest = victim.arrive(forged({.sequence = 1, .granted = 6}, 1));
     ASSERT_FALSE(honest.has_value());
     EXPECT_EQ(honest.error().problem(), failed.error().problem());
     EXPECT_EQ(victim.engine.sending().check().error(), std::errc::protocol_error);
@@ -733,33 +734,31 @@ TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays)
     ASSERT_TRUE(reset.has_value());
     EXPECT_EQ(header_of(*reset).kind, frame_kind::reset);
     EXPECT_FALSE(victim.send());
-    victim.engine.sending().sent_up_to(reset->sequence);
+    victim.engine.sending().sent_up_to(reset->id);
     EXPECT_TRUE(victim.engine.wants_disconnect());
   }
 }
 
 TEST_F(protocol_engine_test, the_truth_next_to_each_lie_is_accepted) {
-  for (const std::uint32_t granted : {8U, 9U}) {
+  for (const std::uint32_t granted : {6U, 7U}) {
     engine_side victim(terms_of(small_window, small_window), {});
     write_all(victim.engine, "sent");
     ASSERT_TRUE(victim.send());
-    ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 8}, 1)).has_value());
+    ASSERT_TRUE(victim.arrive(forged({.sequence = 0, .granted = 6}, 1)).has_value());
     EXPECT_TRUE(victim.arrive(forged({.sequence = 1, .granted = granted}, payload)).has_value());
     EXPECT_EQ(victim.engine.sending().credits(), granted - 1);
   }
 }
 
 TEST_F(protocol_engine_test, data_after_fin_and_a_second_stop_are_lies) {
-  EXPECT_TRUE(b.arrive(forged({.fin = true, .granted = 8}, 1)).has_value());
+  EXPECT_TRUE(b.arrive(forged({.fin = true, .granted = 6}, 1)).has_value());
   EXPECT_TRUE(
-      b.arrive(forged({.kind = frame_kind::credit, .sequence = 1, .granted = 8}, 0)).has_value());
-  EXPECT_THAT(b.arrive(forged({.sequence = 2, .granted = 8}, 1)).error().problem(),
+      b.arrive(forged({.kind = frame_kind::credit, .sequence = 1, .granted = 6}, 0)).has_value());
+  EXPECT_THAT(b.arrive(forged({.sequence = 1, .granted = 6}, 1)).error().problem(),
               HasSubstr("data after fin"));
 
-  EXPECT_TRUE(a.arrive(forged({.kind = frame_kind::stop, .granted = 8}, 0)).has_value());
-  EXPECT_THAT(a.arrive(forged({.kind = frame_kind::stop, .sequence = 1, .granted = 8}, 0))
-                  .error()
-                  .problem(),
+  EXPECT_TRUE(a.arrive(forged({.kind = frame_kind::stop, .granted = 6}, 0)).has_value());
+  EXPECT_THAT(a.arrive(forged({.kind = frame_kind::stop, .granted = 6}, 0)).error().problem(),
               HasSubstr("stop after stop"));
 }
 
@@ -771,74 +770,105 @@ TEST_F(protocol_engine_test, who_is_accused_of_a_lie_is_told_so) {
   EXPECT_THAT(b.engine.failure().value().problem(), HasSubstr("not legal"));
 }
 
-TEST_F(protocol_engine_test, without_credits_a_failed_connection_ends_without_a_reset) {
-  engine_side victim(terms_of(small_window, small_window), {.slots = 8});
-  write_all(victim.engine, pattern(8 * payload));
-  while (victim.send()) {
+TEST_F(protocol_engine_test, without_room_for_a_reset_a_failed_connection_ends_without_one) {
+  // A credit frame and a stop that the peer does not acknowledge.
+  for (std::uint32_t sequence = 0; sequence < 4; ++sequence)
+    ASSERT_TRUE(a.arrive(forged({.sequence = sequence, .granted = 6}, 1)).has_value());
+  read_all(a.engine);
+  while (a.post_receive()) {
   }
-  // A peer that takes frames and never grants their buffers again uses up the reserve, too.
-  victim.engine.receiving().shutdown();
-  ASSERT_TRUE(victim.send());
-  for (std::uint32_t sequence = 0; sequence < 12; ++sequence) {
-    ASSERT_TRUE(victim.arrive(forged({.sequence = sequence, .granted = 8}, 1)).has_value());
-    while (victim.post_receive() || victim.send()) {
-    }
-  }
-  EXPECT_EQ(victim.engine.sending().credits(), 0U);
+  ASSERT_TRUE(a.send());
+  ASSERT_EQ(a.engine.statistics().credit_frames_sent, 1U);
+  a.engine.receiving().shutdown();
+  ASSERT_TRUE(a.send());
 
-  victim.engine.abort();
+  a.engine.abort();
 
-  EXPECT_FALSE(victim.send());
-  EXPECT_TRUE(victim.engine.wants_disconnect());
+  EXPECT_FALSE(a.send());
+  EXPECT_TRUE(a.engine.wants_disconnect());
 }
 
 // --- misuse by the driver ------------------------------------------------------------------------
 
-TEST_F(protocol_engine_test, a_slot_that_was_not_posted_is_the_drivers_mistake) {
+TEST_F(protocol_engine_test, a_buffer_that_was_not_posted_is_the_drivers_mistake) {
   EXPECT_EQ(a.engine.received(8, 16).error().category(), error_category::misuse);
   EXPECT_EQ(a.engine.received(0, 65).error().category(), error_category::misuse);
-  EXPECT_TRUE(a.arrive(forged({.granted = 8}, 1)).has_value());
+  EXPECT_TRUE(a.arrive(forged({.granted = 6}, 1)).has_value());
   EXPECT_EQ(a.engine.received(0, 17).error().category(), error_category::misuse);
   EXPECT_FALSE(a.engine.failure());
 }
 
 TEST(protocol_engine, memory_that_does_not_fit_the_agreement_is_refused) {
-  std::vector<std::byte> send(send_half::control_bytes + 2 * std::size_t{64});
+  std::vector<std::byte> control(send_half::control_bytes);
+  std::vector<std::byte> send(2 * std::size_t{64});
   std::vector<std::byte> receive(8 * std::size_t{64});
+  send_pool sends(send, 64);
+  receive_pool receives(receive, 64);
   const auto terms = terms_of(small_window, small_window);
   const auto problem = [](const agreement& agreed, const engine_memory& memory) {
     const auto made = protocol_engine::create(agreed, memory);
     return made ? std::string("none") : describe(made.error());
   };
-  const engine_memory right{.send = send, .send_slot_bytes = 64, .receive = receive};
+  const engine_memory right{
+      .control = control, .send = &sends, .send_buffers = 2, .receive = &receives};
   EXPECT_EQ(problem(terms, right), "none");
+  EXPECT_EQ(
+      describe(right),
+      "sends from 2 of 2 buffers of 64 bytes, 2 available, receives in 8 buffers of 64 bytes, "
+      "all posted or unread, 0 to spare");
+  EXPECT_EQ(describe(engine_memory{}), "no memory");
+
   auto wrong = right;
-  wrong.receive = wrong.receive.first(511);
-  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it 512 bytes"));
+  wrong.receive = nullptr;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("a pool is missing"));
   wrong = right;
-  wrong.send = wrong.send.first(send.size() - 1);
-  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it at least 256"));
+  wrong.send = nullptr;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("a pool is missing"));
+  receive_pool too_few(std::span<std::byte>(receive).first(511), 64);
   wrong = right;
-  wrong.send_slot_bytes = 63;
-  EXPECT_THAT(problem(terms, wrong), HasSubstr("send slots of 63 bytes"));
+  wrong.receive = &too_few;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it at least 8 buffers of 64 bytes"));
+  receive_pool too_long(receive, 65);
+  wrong.receive = &too_long;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it at least 8 buffers of 64 bytes"));
+  send_pool too_short(send, 63);
+  wrong = right;
+  wrong.send = &too_short;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("send buffers of 63 bytes"));
+  send_pool only_one(std::span<std::byte>(send).first(64), 64);
+  wrong.send = &only_one;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it at least 2"));
+  wrong = right;
+  wrong.send_buffers = 1;
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("give it at least 2"));
+  wrong = right;
+  wrong.control = wrong.control.first(send_half::control_bytes - 1);
+  EXPECT_THAT(problem(terms, wrong), HasSubstr("127 bytes for control frames"));
   auto terms_of_a_dwarf = terms;
-  terms_of_a_dwarf.peer.buffers = 7;
-  EXPECT_THAT(problem(terms_of_a_dwarf, right), HasSubstr("7 receive buffers"));
+  terms_of_a_dwarf.peer.buffers = 2;
+  EXPECT_THAT(problem(terms_of_a_dwarf, right), HasSubstr("2 receive buffers"));
 }
 
-TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_the_reserve_for_the_end) {
-  // A reader that also writes, to a peer that never reads: its credits are the reserve only.
+TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_room_for_the_end) {
+  // A reader that also writes, to a peer that never reads: it has no credits any more.
   engine_side a(terms_of(small_window, small_window), {});
   engine_side b(terms_of(small_window, small_window), {});
   while (a.engine.sending().write(bytes_of(pattern(payload))) != 0) pump(a, b);
-  ASSERT_EQ(a.engine.sending().credits(), send_half::control_reserve);
+  ASSERT_EQ(a.engine.sending().credits(), 0U);
   for (int i = 0; i < 1000; ++i) {
-    static_cast<void>(b.engine.sending().write(bytes_of(pattern(3 * payload))));
+    ASSERT_NE(b.engine.sending().write(bytes_of(pattern(3 * payload))), 0U) << "round " << i;
     pump(a, b);
     read_all(a.engine);
-    ASSERT_GE(a.engine.sending().credits(), 2U) << "stop and reset still find theirs";
   }
   EXPECT_GT(a.engine.statistics().credit_frames_sent, 500U);
+  pump(a, b);
+  a.engine.receiving().shutdown();
+  pump(a, b);
+  EXPECT_EQ(b.engine.sending().check().error(), std::errc::broken_pipe);
+  a.engine.abort();
+  pump(a, b);
+  ASSERT_TRUE(b.engine.failure());
+  EXPECT_EQ(*b.engine.failure(), std::errc::connection_reset);
 }
 
 TEST(protocol_engine, a_driver_that_posts_receives_late_holds_up_only_itself) {
@@ -852,7 +882,6 @@ TEST(protocol_engine, a_driver_that_posts_receives_late_holds_up_only_itself) {
     read_all(a.engine);
     while (a.post_receive() || a.send() || a.deliver_to(b) || a.complete_send()) {
     }
-    ASSERT_GE(a.engine.sending().credits(), 2U) << "round " << i;
   }
   EXPECT_FALSE(b.send());
   EXPECT_FALSE(b.engine.sending().can_write());
@@ -866,7 +895,7 @@ TEST(protocol_engine, is_described_with_its_numbers) {
   std::ostringstream streamed;
   streamed << a.engine;
   EXPECT_EQ(streamed.str(),
-            "stream engine: 8 credits, 0 frames in flight, 5 bytes written and not released, 0 to "
+            "stream engine: 6 credits, 0 frames in flight, 5 bytes written and not released, 0 to "
             "read");
   EXPECT_THAT(describe(a.engine.statistics()), HasSubstr("written 5 bytes"));
   a.engine.abort();
