@@ -115,7 +115,8 @@ std::optional<std::string> receive_half::objection_to(const frame_header& header
     return std::nullopt;
   }
   if (peer_fin_) return "data after fin";
-  if (window() == 0) return fmt::format("data frame {} without a credit", header.sequence);
+  if (advertised_ == expected_)
+    return fmt::format("data frame {} without a credit", header.sequence);
   return std::nullopt;
 }
 

@@ -18,64 +18,13 @@
 #include "byte_pattern.hpp"
 #include "cm_conversation.hpp"
 #include "completion_waiter.hpp"
+#include "hand_made_peer.hpp"
 
 namespace rdmaxx::device_tests {
 
 namespace {
 
 using namespace stream_protocol;
-
-constexpr std::size_t buffer_bytes = 4096;
-constexpr std::uint32_t first_sequence = 0xfffffffe;  // the numbers wrap around on the way
-
-/// Speaks the protocol by hand, on a queue pair of its own.
-class hand_made_peer {
- public:
-  explicit hand_made_peer(const socket_address& there) {
-    auto id = cm::resolve(there, {.timeout = patience}).value();
-    id.create_qp({.capabilities = {.max_send_wr = 16, .max_recv_wr = buffers}}).value();
-    memory_ = id.pd().allocate_local({.bytes = (buffers + 1) * buffer_bytes}).value();
-    // The greeting promises that these are there.
-    for (std::uint64_t i = 0; i < buffers; ++i) {
-      const auto place = memory_.bytes().subspan(i * buffer_bytes, buffer_bytes);
-      id.qp().post(recv_wr{.id = wr_id{i}, .into = memory_.scatter(place)}).value();
-    }
-    const auto hello = own_.to_bytes();
-    connection_ = cm::connect(std::move(id), {.private_data = hello}, patience).value();
-    peer_ = greeting::from_bytes(connection_.peer_data()).value();
-  }
-
-  /// A header that is right, to be made wrong.
-  [[nodiscard]] frame_header header(std::uint32_t length) const {
-    return {.length = length,
-            .sequence = next_sequence_,
-            .granted = peer_.first_sequence + own_.window.buffers};
-  }
-
-  void send(const frame_header& header, std::span<const std::byte> payload) {
-    std::vector<std::byte> frame(frame_header_bytes + payload.size());
-    encode(header, std::span(frame).first<frame_header_bytes>());
-    std::ranges::copy(payload, frame.begin() + frame_header_bytes);
-    send_raw(frame);
-  }
-  void send_raw(std::span<const std::byte> frame) {
-    const auto outbox = memory_.bytes().last(buffer_bytes).first(frame.size());
-    std::ranges::copy(frame, outbox.begin());
-    connection_.qp().post(send_wr{.from = memory_.gather(outbox)}).value();
-    wait_for_success(connection_.qp().send_cq());
-    ++next_sequence_;
-  }
-
- private:
-  static constexpr std::uint32_t buffers = 8;
-
-  greeting own_{.window = {.buffers = buffers, .buffer_bytes = buffer_bytes},
-                .first_sequence = first_sequence};
-  greeting peer_{};
-  owned_region memory_;
-  cm::connection connection_;
-  std::uint32_t next_sequence_ = first_sequence;
-};
 
 struct lie {
   std::string name;
@@ -153,6 +102,17 @@ INSTANTIATE_TEST_SUITE_P(
               auto header = peer.header(64);
               header.granted += 0x40000000;
               peer.send(header, some_bytes);
+            }},
+        lie{"a_control_frame_acknowledged_that_nobody_sent",
+            [](hand_made_peer& peer) {
+              auto header = peer.header(64);
+              header.acknowledged = 1;
+              peer.send(header, some_bytes);
+            }},
+        lie{"data_without_a_credit",
+            [](hand_made_peer& peer) {
+              for (std::uint32_t i = 0; i <= peer.credits(); ++i)
+                peer.send(peer.header(64), some_bytes);
             }},
         lie{"an_unknown_kind",
             [](hand_made_peer& peer) {
