@@ -79,27 +79,28 @@ void receive_half::leave() noexcept {
 // --- what the peer may send --------------------------------------------------------------------
 
 // A peer that has more ready than it may send gets spare buffers, as far as there are some; what it
-// does not need any more goes back to the others. What was granted once stays granted.
+// does not need any more goes back to the others. What it has been told stays granted, until its
+// fin: behind that it sends nothing.
 void receive_half::grant() noexcept {
-  const auto needed = std::min(ready_ - expected_, core_->terms.own.most_credits());
+  const bool needs_nothing = peer_fin_ || is_shut_down_;
+  const auto needed =
+      needs_nothing ? 0 : std::min(ready_ - expected_, core_->terms.own.most_credits());
   const auto possible = buffers() - held_;
   if (needed > possible) {
     const auto room = core_->terms.own.growth - borrowed_;
     borrowed_ += pool().borrow(std::min(needed - possible, room));
   } else if (borrowed_ != 0) {
-    const auto kept = std::max(needed, window());
+    const auto kept = std::max(needed, peer_fin_ ? 0 : window());
     const auto unused = std::min(borrowed_, possible - kept);
     borrowed_ -= unused;
     pool().give_back(unused);
   }
-  granted_ = expected_ + buffers() - held_;
+  granted_ = peer_fin_ ? advertised_ : expected_ + buffers() - held_;
 }
 
 bool receive_half::is_credit_due() const noexcept {
   if (peer_fin_) return false;
-  const auto news = granted_ - advertised_;
-  const auto known = advertised_ - expected_;
-  return news > known;
+  return granted_ - advertised_ > window();
 }
 
 // --- what the peer says ------------------------------------------------------------------------

@@ -196,14 +196,16 @@ outgoing_frame send_half::next_queued(const grant& given) noexcept {
 std::optional<outgoing_frame> send_half::next_data(const grant& given) noexcept {
   const bool is_queued = handed_ != written_;
   const bool is_bare_fin = !is_queued && end_ != write_end::open && !fin_handed_;
-  if (!is_bare_fin && !(is_queued && may_leave(given))) return std::nullopt;
+  // Without credits, nothing of a shared pool is ever queued.
+  const bool is_kept_out = !is_queued && announced_ != 0 && pool().is_shared();
+  if (!is_bare_fin && !is_kept_out && !(is_queued && may_leave(given))) return std::nullopt;
   if (credits() == 0) {
     if (!std::exchange(is_stalled_, true)) ++core_->numbers.credit_stalls;
     return std::nullopt;
   }
   is_stalled_ = false;
   if (is_queued) return next_queued(given);
-  if (!has_control_slot()) return std::nullopt;
+  if (!is_bare_fin || !has_control_slot()) return std::nullopt;
   const auto frame = next_bare({.kind = frame_kind::data, .fin = true}, given);
   fin_handed_ = true;
   fin_id_ = frame.id;

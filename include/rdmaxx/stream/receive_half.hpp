@@ -55,8 +55,10 @@ class receive_half {
   [[nodiscard]] std::span<std::byte> memory_of(std::size_t buffer) const noexcept {
     return pool().memory_of(buffer);
   }
-  /// Data frames that the peer may send beyond those that have arrived.
-  [[nodiscard]] std::uint32_t window() const noexcept { return granted_ - expected_; }
+  /// Data frames that the peer has been told it may send, beyond those that have arrived.
+  [[nodiscard]] std::uint32_t window() const noexcept { return advertised_ - expected_; }
+  /// Of the pool's spare buffers.
+  [[nodiscard]] std::uint32_t borrowed() const noexcept { return borrowed_; }
 
  private:
   friend class protocol_engine;
@@ -71,7 +73,7 @@ class receive_half {
   [[nodiscard]] std::optional<std::string> objection_to(const frame_header& header) const;
   void take(const frame_header& header, std::uint32_t buffer) noexcept;
   // What the frames of the sending half tell.
-  /// Everything that is free has been posted: decides what the peer may send from now on.
+  /// Everything that is free has been posted: decides what the next frame tells the peer.
   void grant() noexcept;
   [[nodiscard]] std::uint32_t granted() const noexcept { return granted_; }
   [[nodiscard]] std::uint8_t acknowledged() const noexcept { return control_received_; }
@@ -79,6 +81,7 @@ class receive_half {
     advertised_ = granted_;
     control_acknowledged_ = control_received_;
   }
+  /// More than half of what the peer may send is news to it.
   [[nodiscard]] bool is_credit_due() const noexcept;
   [[nodiscard]] bool is_stop_due() const noexcept { return stop_due_; }
   void stop_handed() noexcept { stop_due_ = false; }
@@ -95,12 +98,12 @@ class receive_half {
   engine_core* core_;
   receive_pool::list unread_;
   std::size_t available_ = 0;
-  std::uint32_t held_ = 0;      // buffers that hold data which is not read yet
-  std::uint32_t borrowed_ = 0;  // of the pool's spare buffers
-  std::uint32_t expected_;      // the sequence of the peer's next data frame
-  std::uint32_t granted_;       // up to which the peer may send
-  std::uint32_t advertised_;    // of which it knows
-  std::uint32_t ready_;         // up to which it has something to send, as far as it has said so
+  std::uint32_t held_ = 0;  // buffers that hold data which is not read yet
+  std::uint32_t borrowed_ = 0;
+  std::uint32_t expected_;    // the sequence of the peer's next data frame
+  std::uint32_t granted_;     // up to which the peer may send when it is told
+  std::uint32_t advertised_;  // up to which it has been told
+  std::uint32_t ready_;       // up to which it has something to send, as far as it has said so
   std::uint8_t control_received_ = 0;
   std::uint8_t control_acknowledged_ = 0;
   bool peer_fin_ = false;

@@ -105,8 +105,10 @@ class send_half {
   [[nodiscard]] std::size_t frame_capacity() const noexcept { return copy_capacity_; }
   /// Data frames that the peer has promised buffers for.
   [[nodiscard]] std::uint32_t credits() const noexcept { return peer_granted_ - next_sequence_; }
-  /// Data could not be handed out for want of them.
-  [[nodiscard]] bool waits_for_credits() const noexcept { return is_stalled_; }
+  /// Data could not be handed out for want of them, or cannot even be written.
+  [[nodiscard]] bool waits_for_credits() const noexcept {
+    return is_stalled_ || (pool().is_shared() && credits() == 0);
+  }
 
  private:
   friend class protocol_engine;

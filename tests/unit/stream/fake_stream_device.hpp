@@ -14,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <rdmaxx/core/result.hpp>
 #include <rdmaxx/stream/frame.hpp>
 #include <rdmaxx/stream/protocol_engine.hpp>
@@ -21,6 +24,25 @@
 #include "stream/stream_device.hpp"
 
 namespace rdmaxx_test {
+
+/// A descriptor that is readable when it is raised.
+class raised_descriptor {
+ public:
+  raised_descriptor() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+  raised_descriptor(const raised_descriptor&) = delete;
+  raised_descriptor& operator=(const raised_descriptor&) = delete;
+  ~raised_descriptor() { ::close(fd_); }
+
+  void raise() const { static_cast<void>(::eventfd_write(fd_, 1)); }
+  void lower() const {
+    eventfd_t value = 0;
+    static_cast<void>(::eventfd_read(fd_, &value));
+  }
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
 
 class fake_stream_device final : public rdmaxx::detail::stream_device {
  public:
@@ -75,6 +97,9 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
       complete(queue::receives, receives.front().buffer, IBV_WC_WR_FLUSH_ERR, 0);
   }
 
+  /// As if a completion that concerns others had raised an event.
+  void wake() { completion_.raise(); }
+
   // --- what a test looks at and sets -----------------------------------------------------------
 
   std::deque<posted_send> sends;  ///< and the probe
@@ -109,6 +134,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   rdmaxx::result<void> take_completion_events() override {
     for (; !events_.empty(); events_.pop_front()) is_armed[index(events_.front())] = false;
     has_raised_ = {};
+    completion_.lower();
     return {};
   }
   std::optional<connection_event> next_connection_event() override {
@@ -151,8 +177,8 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   }
   void destroy_queue_pair() override { has_queue_pair_ = false; }
   [[nodiscard]] bool has_queue_pair() const override { return has_queue_pair_; }
-  [[nodiscard]] int completion_fd() const override { return 100; }
-  [[nodiscard]] int connection_fd() const override { return 101; }
+  [[nodiscard]] int completion_fd() const override { return completion_.fd(); }
+  [[nodiscard]] int connection_fd() const override { return connection_.fd(); }
 
  private:
   static std::size_t index(queue which) { return which == queue::sends ? 0 : 1; }
@@ -166,6 +192,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
     completions_[index(which)].push_back(one);
     if (!is_armed[index(which)] || std::exchange(has_raised_[index(which)], true)) return;
     events_.push_back(which);
+    completion_.raise();
   }
   void take_sends(ibv_wc_status status) {
     for (; !sends.empty(); sends.pop_front()) {
@@ -186,6 +213,8 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
   std::deque<queue> events_;
   std::array<bool, 2> has_raised_{};  // its event waits
   bool has_queue_pair_ = true;
+  raised_descriptor completion_;
+  raised_descriptor connection_;
 };
 
 }  // namespace rdmaxx_test

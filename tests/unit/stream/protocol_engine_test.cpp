@@ -16,57 +16,17 @@
 #include <gtest/gtest.h>
 
 #include "unit/stream/engine_pipe.hpp"
+#include "unit/stream/engine_texts.hpp"
 
 using namespace rdmaxx;
 using namespace rdmaxx::stream_protocol;
-using rdmaxx_test::engine_side;
-using rdmaxx_test::pump;
-using rdmaxx_test::send_ring;
+using namespace rdmaxx_test;
 using testing::HasSubstr;
 
 namespace {
 
 constexpr receive_window small_window{.buffers = 8, .buffer_bytes = 64};
 constexpr std::size_t payload = 64 - frame_header_bytes;
-
-agreement terms_of(receive_window own, receive_window peer, std::uint32_t own_first = 0,
-                   std::uint32_t peer_first = 0) {
-  return {
-      .own = own, .peer = peer, .own_first_sequence = own_first, .peer_first_sequence = peer_first};
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-std::string pattern(std::size_t size) {
-  std::string text(size, ' ');
-  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i % 23);
-  return text;
-}
-
-std::string read_all(protocol_engine& engine) {
-  std::string text(engine.receiving().available(), ' ');
-  EXPECT_EQ(engine.receiving().read(std::as_writable_bytes(std::span(text))), text.size());
-  return text;
-}
-
-void write_all(protocol_engine& engine, std::string_view text) {
-  ASSERT_EQ(engine.sending().write(bytes_of(text)), text.size());
-}
-
-std::vector<std::byte> forged(frame_header header, std::size_t bytes) {
-  header.length = static_cast<std::uint32_t>(bytes);
-  std::vector<std::byte> frame(frame_header_bytes + bytes);
-  encode(header, std::span(frame).first<frame_header_bytes>());
-  return frame;
-}
-
-frame_header header_of(const outgoing_frame& frame) {
-  std::vector<std::byte> bytes(frame.bytes.begin(), frame.bytes.end());
-  bytes.insert(bytes.end(), frame.in_place.begin(), frame.in_place.end());
-  return decode_frame(bytes).value();
-}
 
 /// Two joined engines with the smallest windows and slots. No test may end with a frame that found
 /// no receive buffer.
