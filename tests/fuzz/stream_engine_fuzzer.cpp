@@ -1,17 +1,25 @@
-// libFuzzer target: two protocol engines, joined, in any order of what their programs, drivers and
-// the network do, against a model of what a stream is. Whatever the order:
+// libFuzzer target: protocol engines, joined in pairs, in any order of what their programs, drivers
+// and the network do, against a model of what a stream is. Either two engines with buffers of their
+// own, or two such connections whose engines on one side share a receive_pool and a send_pool.
+// Whatever the order:
 //   - every byte that is read is the one that was written there;
-//   - no frame finds its receiver without a buffer, and no control frame without a credit;
+//   - no frame finds its receiver without a buffer;
 //   - once both sides read, everything arrives, whoever wrote without reading before: no deadlock;
-//   - credit frames are at most a third of the others: they never answer each other for ever;
-//   - the end, a stop, an abort and a loss are told apart.
+//   - there are no more credit frames than data frames and growth: they never answer each other for
+//     ever;
+//   - the end, a stop, an abort and a loss are told apart;
+//   - the streams borrow what the pool has to spare, each up to its growth, and when everything is
+//     drained and ended, or a stream has left, nothing is borrowed.
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "input.hpp"
@@ -43,6 +51,7 @@ struct program {
   bool has_aborted = false;
 
   program(const agreement& terms, rdmaxx_test::send_ring ring) : side(terms, ring) {}
+  explicit program(rdmaxx_test::engine_side of) : side(std::move(of)) {}
 
   void check(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
@@ -85,46 +94,192 @@ struct program {
   }
 };
 
+/// Two ends of one connection, until it ends.
+class connection {
+ public:
+  connection(program here, program there) : programs_{std::move(here), std::move(there)} {}
+
+  [[nodiscard]] bool is_over() const { return is_over_; }
+  [[nodiscard]] program& side(std::size_t which) { return programs_[which]; }
+  [[nodiscard]] const program& side(std::size_t which) const { return programs_[which]; }
+  [[nodiscard]] bool is_aborted() const {
+    return programs_[0].has_aborted || programs_[1].has_aborted;
+  }
+
+  void check() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto& one = programs_[i];
+      const auto& other = programs_[i ^ 1];
+      const auto& engine = one.side.engine;
+      require(!one.side.receiver_not_ready && !one.side.too_long);
+      require(one.read + engine.receiving().available() <=
+              other.side.engine.sending().written_position());
+      require(engine.sending().released_position() <= engine.sending().written_position());
+      require(engine.sending().in_flight() <= engine.sending().most_in_flight());
+      require(engine.sending().credits() <= engine.terms().peer.most_credits());
+      require(engine.receiving().borrowed() <= engine.terms().own.growth);
+      if (is_aborted()) continue;
+      require(!engine.failure());
+      if (engine.receiving().at_end() && !one.has_shut_down_read) {
+        require(!other.side.engine.sending().check().has_value());
+        require(one.read == other.side.engine.sending().written_position());
+      }
+    }
+  }
+
+  /// True if something was read.
+  bool move() {
+    pump(programs_[0].side, programs_[1].side);
+    check();
+    const auto before = programs_[0].read + programs_[1].read;
+    for (auto& one : programs_) one.read_everything();
+    return before != programs_[0].read + programs_[1].read;
+  }
+
+  void check_drained() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto& one = programs_[i];
+      const auto& sending = one.side.engine.sending();
+      require(sending.can_write() && sending.in_flight() == 0);
+      require(sending.released_position() == sending.written_position());
+      if (one.has_shut_down_read) continue;
+      require(one.read == programs_[i ^ 1].side.engine.sending().written_position());
+    }
+  }
+
+  void shut_down() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto written = programs_[i].side.engine.sending().check();
+      require(written.has_value() !=
+              (programs_[i].has_shut_down_write || programs_[i ^ 1].has_shut_down_read));
+      programs_[i].side.engine.sending().shutdown();
+    }
+  }
+
+  /// Both have shut down, and everything was drained.
+  void check_end() {
+    for (auto& one : programs_) {
+      auto& engine = one.side.engine;
+      require(engine.receiving().at_end() && engine.wants_disconnect());
+      require(engine.receiving().borrowed() == 0);
+      engine.connection_lost();
+      require(!engine.failure() && engine.receiving().at_end());
+      const auto& numbers = engine.statistics();
+      require(numbers.credit_frames_sent <=
+              numbers.frames_received - numbers.credit_frames_received + engine.terms().own.growth);
+    }
+    leave();
+  }
+
+  // Whoever did not abort hears of it by a reset, or, if there was no room for one, by the end of
+  // the connection.
+  void finish_aborted() {
+    pump(programs_[0].side, programs_[1].side);
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto& one = programs_[i];
+      auto& engine = one.side.engine;
+      require(!one.side.receiver_not_ready);
+      if (!one.has_aborted && !engine.failure()) {
+        require(programs_[i ^ 1].side.engine.wants_disconnect());
+        lose(i);
+        continue;
+      }
+      require(engine.wants_disconnect() && !engine.receiving().at_end() &&
+              engine.receiving().available() == 0);
+      if (!engine.failure()) std::abort();
+      require(*engine.failure() == std::errc::connection_reset ||
+              (one.has_aborted && *engine.failure() == std::errc::connection_aborted));
+    }
+    leave();
+  }
+
+  void finish_lost() {
+    for (std::size_t i = 0; i < 2; ++i) lose(i);
+    leave();
+  }
+
+ private:
+  // What has arrived can still be read; then it is the end only if the peer had said so.
+  void lose(std::size_t which) {
+    auto& one = programs_[which];
+    auto& engine = one.side.engine;
+    while (one.side.take_landed()) {
+    }
+    engine.connection_lost();
+    one.read_everything();
+    require(engine.receiving().can_read() && engine.wants_disconnect() && !engine.next_send());
+    require(engine.receiving().at_end() == engine.receiving().check().has_value());
+    if (!is_aborted() && engine.receiving().at_end() && !one.has_shut_down_read)
+      require(one.read == programs_[which ^ 1].side.engine.sending().written_position());
+  }
+
+  void leave() {
+    for (auto& one : programs_) one.side.leave();
+    is_over_ = true;
+  }
+
+  std::array<program, 2> programs_;
+  bool is_over_ = false;
+};
+
 class world {
  public:
   explicit world(fuzz::input& input) : input_(input) {
+    const bool is_shared = input_.chance();
     const greeting a = any_greeting();
     const greeting b = any_greeting();
     const auto at_b = negotiate(b, a).value();
     const auto at_a = negotiate(a, answer(b, at_b)).value();
-    programs_.reserve(2);
-    programs_.emplace_back(at_a, any_ring());
-    programs_.emplace_back(at_b, any_ring());
+    const auto ring_a = any_ring();
+    const auto ring_b = any_ring();
+    if (!is_shared) {
+      connections_.emplace_back(program(at_a, ring_a), program(at_b, ring_b));
+      return;
+    }
+    spare_ = static_cast<std::uint32_t>(input_.below(16));
+    receives_ = std::make_shared<rdmaxx_test::receive_queue>(at_a.own, 2, spare_);
+    sends_ = std::make_shared<rdmaxx_test::send_buffers>(ring_a, send_pool::use::by_many);
+    for (int i = 0; i < 2; ++i) {
+      connections_.emplace_back(
+          program(rdmaxx_test::engine_side(at_a, receives_, sends_,
+                                           static_cast<std::uint32_t>(ring_a.slots))),
+          program(at_b, ring_b));
+    }
   }
 
   void run() {
-    while (!input_.is_empty() && !is_lost_) {
-      step();
+    while (!input_.is_empty()) {
+      const auto choice = input_.byte();
+      auto& chosen = connections_[(choice >> 6) % connections_.size()];
+      if (!chosen.is_over()) step(chosen, choice);
       check();
     }
-    if (is_lost_) {
-      finish_lost();
-    } else if (is_aborted()) {
-      finish_aborted();
-    } else {
-      finish();
-    }
+    for (auto& each : connections_)
+      if (!each.is_over() && each.is_aborted()) each.finish_aborted();
+    drain();
+    for (auto& each : connections_)
+      if (!each.is_over()) each.shut_down();
+    drain();
+    check();
+    for (auto& each : connections_)
+      if (!each.is_over()) each.check_end();
+    check_nothing_is_borrowed();
   }
 
  private:
   greeting any_greeting() {
-    return {.window = {.buffers = 8 + static_cast<std::uint32_t>(input_.below(9)),
-                       .buffer_bytes = 64 + static_cast<std::uint32_t>(input_.below(64))},
+    return {.window = {.buffers = 3 + static_cast<std::uint32_t>(input_.below(12)),
+                       .buffer_bytes = 64 + static_cast<std::uint32_t>(input_.below(64)),
+                       .growth = static_cast<std::uint32_t>(input_.below(10))},
             .first_sequence = 0U - static_cast<std::uint32_t>(input_.byte())};
   }
   rdmaxx_test::send_ring any_ring() {
     return {.slots = 2 + input_.below(6), .slot_bytes = 64 + input_.below(64)};
   }
 
-  void step() {
-    const auto choice = input_.byte();
-    auto& one = programs_[choice & 1];
-    auto& other = programs_[(choice & 1) ^ 1];
+  void step(connection& chosen, std::uint8_t choice) {
+    auto& one = chosen.side(choice & 1);
+    auto& other = chosen.side((choice & 1) ^ 1);
     auto& engine = one.side.engine;
     switch ((choice >> 1) % 32) {
       case 0:
@@ -199,7 +354,16 @@ class world {
         break;
       case 26:
         if (input_.byte() % 8 != 0) break;
-        is_lost_ = true;
+        chosen.finish_lost();
+        break;
+      case 27:
+        one.side.land_at(other.side);
+        break;
+      case 28:
+        one.side.take_landed();
+        break;
+      case 29:
+        engine.sending().announce(16 * std::size_t{input_.byte()});
         break;
       default:
         engine.sending().flush();
@@ -209,105 +373,39 @@ class world {
     }
   }
 
-  [[nodiscard]] bool is_aborted() const {
-    return programs_[0].has_aborted || programs_[1].has_aborted;
-  }
-
   void check() {
-    for (std::size_t i = 0; i < 2; ++i) {
-      auto& one = programs_[i];
-      const auto& other = programs_[i ^ 1];
-      const auto& engine = one.side.engine;
-      require(!one.side.receiver_not_ready && !one.side.too_long);
-      require(one.read + engine.receiving().available() <=
-              other.side.engine.sending().written_position());
-      require(engine.sending().released_position() <= engine.sending().written_position());
-      require(engine.sending().in_flight() <= engine.sending().most_in_flight());
-      require(engine.sending().credits() <= engine.terms().peer.buffers);
-      if (is_aborted()) continue;
-      require(!engine.failure());
-      require(engine.sending().credits() > 0);
-      if (engine.receiving().at_end() && !one.has_shut_down_read) {
-        require(!other.side.engine.sending().check().has_value());
-        require(one.read == other.side.engine.sending().written_position());
-      }
+    std::uint32_t borrowed = 0;
+    for (auto& each : connections_) {
+      borrowed += each.side(0).side.engine.receiving().borrowed();
+      if (!each.is_over()) each.check();
     }
+    if (receives_) require(borrowed + receives_->pool.spare() == spare_);
   }
 
   // However full everything is: once both read, everything arrives, and the stream can end.
   void drain() {
-    for (;;) {
-      pump(programs_[0].side, programs_[1].side);
-      check();
-      const auto before = programs_[0].read + programs_[1].read;
-      for (auto& one : programs_) one.read_everything();
-      if (before == programs_[0].read + programs_[1].read) break;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto& each : connections_)
+        if (!each.is_over()) moved = each.move() || moved;
     }
-    for (auto& one : programs_) {
-      require(one.side.engine.sending().can_write() && one.side.engine.sending().in_flight() == 0);
-      require(one.side.engine.sending().released_position() ==
-              one.side.engine.sending().written_position());
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (programs_[i].has_shut_down_read) continue;
-      require(programs_[i].read == programs_[i ^ 1].side.engine.sending().written_position());
-    }
+    for (auto& each : connections_)
+      if (!each.is_over()) each.check_drained();
   }
 
-  void finish() {
-    drain();
-    for (std::size_t i = 0; i < 2; ++i) {
-      const auto written = programs_[i].side.engine.sending().check();
-      require(written.has_value() !=
-              (programs_[i].has_shut_down_write || programs_[i ^ 1].has_shut_down_read));
-      programs_[i].side.engine.sending().shutdown();
-    }
-    drain();
-    std::uint64_t credit_frames = 0;
-    std::uint64_t other_frames = 0;
-    for (auto& one : programs_) {
-      auto& engine = one.side.engine;
-      require(engine.receiving().at_end() && engine.wants_disconnect());
-      engine.connection_lost();
-      require(!engine.failure() && engine.receiving().at_end());
-      credit_frames += engine.statistics().credit_frames_sent;
-      other_frames += engine.statistics().frames_sent - engine.statistics().credit_frames_sent;
-    }
-    require(3 * credit_frames <= other_frames);
-  }
-
-  // Whoever did not abort hears of it.
-  void finish_aborted() {
-    pump(programs_[0].side, programs_[1].side);
-    for (auto& one : programs_) {
-      const auto& engine = one.side.engine;
-      require(!one.side.receiver_not_ready);
-      require(engine.wants_disconnect() && !engine.receiving().at_end() &&
-              engine.receiving().available() == 0);
-      if (!engine.failure()) std::abort();
-      require(*engine.failure() == std::errc::connection_reset ||
-              (one.has_aborted && *engine.failure() == std::errc::connection_aborted));
-    }
-  }
-
-  // What has arrived can still be read; then it is the end only if the peer had said so.
-  void finish_lost() {
-    const bool aborted = is_aborted();
-    for (auto& one : programs_) one.side.engine.connection_lost();
-    for (std::size_t i = 0; i < 2; ++i) {
-      auto& one = programs_[i];
-      auto& engine = one.side.engine;
-      one.read_everything();
-      require(engine.receiving().can_read() && engine.wants_disconnect() && !engine.next_send());
-      require(engine.receiving().at_end() == engine.receiving().check().has_value());
-      if (!aborted && engine.receiving().at_end() && !one.has_shut_down_read)
-        require(one.read == programs_[i ^ 1].side.engine.sending().written_position());
-    }
+  void check_nothing_is_borrowed() const {
+    if (!receives_) return;
+    require(receives_->pool.spare() == spare_);
+    require(receives_->posted.size() == receives_->pool.size());
+    require(!receives_->pool.has_unposted());
+    require(sends_->pool.available() == sends_->pool.size());
   }
 
   fuzz::input& input_;
-  std::vector<program> programs_;
-  bool is_lost_ = false;
+  std::uint32_t spare_ = 0;  // of the receive buffers that are shared
+  std::shared_ptr<rdmaxx_test::receive_queue> receives_;
+  std::shared_ptr<rdmaxx_test::send_buffers> sends_;
+  std::deque<connection> connections_;
 };
 
 }  // namespace

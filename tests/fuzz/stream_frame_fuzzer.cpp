@@ -33,7 +33,7 @@ void check_decoding(std::span<const std::byte> bytes) {
   if (const auto hello = greeting::from_bytes(bytes)) {
     require(greeting::from_bytes(hello->to_bytes()).value() == *hello);
     if (const auto terms = negotiate({}, *hello)) {
-      require(terms->version == 1 && terms->peer.check().has_value());
+      require(terms->version == 2 && terms->peer.check().has_value());
     }
   }
 }
@@ -42,14 +42,20 @@ class victim {
  public:
   explicit victim(fuzz::input& input)
       : input_(input),
-        terms_{.own = {.buffers = 8, .buffer_bytes = 64 + window_size()},
-               .peer = {.buffers = 8, .buffer_bytes = 64 + window_size()}},
-        send_(send_half::control_bytes + 2 * slot_bytes),
-        receive_(std::size_t{terms_.own.buffers} * terms_.own.buffer_bytes),
+        terms_{.own = {.buffers = 6, .buffer_bytes = 64 + window_size(), .growth = 3},
+               .peer = {.buffers = 8, .buffer_bytes = 64 + window_size(), .growth = 4}},
+        send_(send_half::control_bytes + 2 * std::size_t{send_buffer_bytes}),
+        receive_(std::size_t{terms_.own.buffers + spare} * terms_.own.buffer_bytes),
+        send_pool_(std::span(send_).subspan(send_half::control_bytes), send_buffer_bytes,
+                   input.chance() ? send_pool::use::by_many : send_pool::use::by_one),
+        receive_pool_(receive_, terms_.own.buffer_bytes, spare),
         engine_(protocol_engine::create(
-                    terms_, {.send = send_, .send_slot_bytes = slot_bytes, .receive = receive_})
+                    terms_, {.control = std::span(send_).first(send_half::control_bytes),
+                             .send = &send_pool_,
+                             .send_buffers = 2,
+                             .receive = &receive_pool_})
                     .value()) {
-    for (std::size_t slot = 0; slot < terms_.own.buffers; ++slot) posted_.push_back(slot);
+    for (std::size_t buffer = 0; buffer < receive_pool_.size(); ++buffer) posted_.push_back(buffer);
   }
 
   void run() {
@@ -86,21 +92,32 @@ class victim {
   }
 
  private:
-  static constexpr std::size_t slot_bytes = 80;
+  static constexpr std::uint32_t send_buffer_bytes = 80;
+  static constexpr std::uint32_t spare = 4;
 
   std::uint32_t window_size() { return static_cast<std::uint32_t>(input_.below(64)); }
 
   void send() {
     const auto frame = engine_.next_send();
     if (!frame) return;
-    require(frame->sequence == sent_++);
+    require(frame->id == sent_++);
     require(frame->bytes.data() >= send_.data());
     require(frame->bytes.data() + frame->bytes.size() <= send_.data() + send_.size());
     require(frame->bytes.size() + frame->in_place.size() <= terms_.peer.buffer_bytes);
     std::vector<std::byte> whole(frame->bytes.begin(), frame->bytes.end());
     whole.insert(whole.end(), frame->in_place.begin(), frame->in_place.end());
     const auto header = decode_frame(whole).value();
-    require(header.sequence == frame->sequence);
+    require(header.sequence == data_sent_);
+    if (header.kind == frame_kind::data) {
+      ++data_sent_;
+      require(data_sent_ <= granted_);
+    } else {
+      ++control_sent_;
+      require(static_cast<std::uint8_t>(control_sent_ - acknowledged_) <=
+              receive_window::control_buffers);
+    }
+    require(header.granted >= told_ && header.granted <= received_ + terms_.own.most_credits());
+    told_ = header.granted;
     if (engine_.failure()) require(header.kind == frame_kind::reset);
   }
 
@@ -115,10 +132,10 @@ class victim {
   }
 
   void post() {
-    const auto slot = engine_.receiving().next_slot();
-    if (!slot) return;
-    engine_.receiving().posted(*slot);
-    posted_.push_back(*slot);
+    const auto buffer = engine_.receiving().next_to_post();
+    if (!buffer) return;
+    engine_.receiving().posted(*buffer);
+    posted_.push_back(*buffer);
   }
 
   void control() {
@@ -139,6 +156,9 @@ class victim {
       case 4:
         static_cast<void>(engine_.received(input_.hostile(), input_.hostile()));
         break;
+      case 5:
+        engine_.sending().announce(input_.hostile());
+        break;
       default:
         engine_.sending().flush();
         break;
@@ -150,15 +170,18 @@ class victim {
     const auto lies = input_.byte();
     frame_header header{.kind = frame_kind(1 + input_.below(4)),
                         .fin = input_.below(16) == 0,
+                        .acknowledged = input_.chance() ? control_sent_ : acknowledged_,
+                        .wanted = input_.byte(),
                         .sequence = received_,
-                        .granted = terms_.peer.buffers};
-    const auto most = terms_.own.buffer_bytes - frame_header_bytes;
-    std::size_t length = input_.byte() % (most + 1);
+                        .granted = granted_};
+    const auto longest = terms_.own.buffer_bytes - frame_header_bytes;
+    std::size_t length = input_.byte() % (longest + 1);
     if (header.kind == frame_kind::reset) length = reset_payload_bytes;
     if (header.kind == frame_kind::credit || header.kind == frame_kind::stop) length = 0;
     if (header.kind != frame_kind::data) header.fin = false;
     header.length = static_cast<std::uint32_t>(length);
-    if (sent_ != 0) header.granted += static_cast<std::uint32_t>(input_.byte() % (sent_ + 1));
+    const auto most = data_sent_ + terms_.peer.most_credits() - granted_;
+    header.granted += static_cast<std::uint32_t>(input_.byte() % (most + 1));
     if (lies < 8) header.sequence = input_.hostile<std::uint32_t>();
     if (lies >= 8 && lies < 16) header.granted = input_.hostile<std::uint32_t>();
     if (lies >= 16 && lies < 24) header.length = input_.hostile<std::uint32_t>();
@@ -171,20 +194,23 @@ class victim {
 
   void receive() {
     if (posted_.empty()) return;
-    const auto slot = posted_.front();
+    const auto buffer = posted_.front();
     posted_.pop_front();
     const auto frame = any_frame();
-    std::ranges::copy(frame, engine_.receiving().memory_of(slot).begin());
+    std::ranges::copy(frame, engine_.receiving().memory_of(buffer).begin());
     const auto available = engine_.receiving().available();
-    if (!engine_.received(slot, frame.size())) {
+    if (!engine_.received(buffer, frame.size())) {
       require(engine_.failure().has_value());
       if (engine_.receiving().available() == 0) unread_.clear();
       return;
     }
     const auto header = decode_frame(frame).value();
-    require(header.sequence == received_++);
-    require(header.granted >= granted_ && header.granted <= sent_ + terms_.peer.buffers);
+    require(header.sequence == received_);
+    if (header.kind == frame_kind::data) require(received_++ < told_);
+    require(header.granted >= granted_);
+    require(header.granted <= data_sent_ + terms_.peer.most_credits());
     granted_ = header.granted;
+    acknowledged_ = header.acknowledged;
     if (engine_.receiving().available() == available) return;
     unread_.insert(unread_.end(), frame.begin() + frame_header_bytes, frame.end());
   }
@@ -194,12 +220,14 @@ class victim {
     require(readable.size() <= engine_.receiving().available() &&
             engine_.receiving().available() == unread_.size());
     require(std::equal(readable.begin(), readable.end(), unread_.begin()));
-    require(engine_.sending().credits() <= terms_.peer.buffers);
+    require(engine_.sending().credits() <= terms_.peer.most_credits());
+    require(engine_.receiving().borrowed() <= terms_.own.growth);
+    require(engine_.receiving().borrowed() + receive_pool_.spare() == spare);
     require(engine_.sending().in_flight() <= engine_.sending().most_in_flight());
     if (const auto& failure = engine_.failure()) {
       if (!first_problem_) first_problem_ = std::string(failure->problem());
       require(*first_problem_ == failure->problem());
-      require(!engine_.sending().check() && !engine_.receiving().next_slot());
+      require(!engine_.sending().check() && !engine_.receiving().next_to_post());
     } else {
       require(!first_problem_);
     }
@@ -209,13 +237,19 @@ class victim {
   agreement terms_;
   std::vector<std::byte> send_;
   std::vector<std::byte> receive_;
+  send_pool send_pool_;
+  receive_pool receive_pool_;
   protocol_engine engine_;
   std::array<std::byte, 256> payload_{};
   std::deque<std::size_t> posted_;
   std::deque<std::byte> unread_;  // what the engine must still have
   std::uint32_t sent_ = 0;
-  std::uint32_t received_ = 0;
-  std::uint32_t granted_ = terms_.peer.buffers;
+  std::uint32_t data_sent_ = 0;
+  std::uint8_t control_sent_ = 0;
+  std::uint32_t received_ = 0;                     // data frames
+  std::uint32_t granted_ = terms_.peer.credits();  // by the peer
+  std::uint32_t told_ = terms_.own.credits();      // what the peer may send
+  std::uint8_t acknowledged_ = 0;                  // by the peer
   std::optional<std::string> first_problem_;
 };
 

@@ -143,6 +143,19 @@ class engine_side {
     return engine.received(buffer, size);
   }
 
+  /// The queue pair is gone: what had arrived, and what the engine has, is free and posted again.
+  void leave() {
+    engine.leave();
+    under_way_.clear();
+    arrived_.clear();
+    for (const auto& each : landed_) receives_->pool.returned(each.buffer);
+    landed_.clear();
+    while (const auto buffer = receives_->pool.next_to_post()) {
+      receives_->posted.push_back(*buffer);
+      receives_->pool.posted(*buffer);
+    }
+  }
+
   [[nodiscard]] std::size_t under_way() const { return under_way_.size(); }
   [[nodiscard]] const receive_queue& receives() const { return *receives_; }
   [[nodiscard]] const send_buffers& sends() const { return *sends_; }
