@@ -106,7 +106,9 @@ std::vector<cm::connection> bare_connections(std::size_t count, const queue_pair
   const cm_qp_config config{.pd = like.pd(),
                             .send_cq = like.send_cq(),
                             .recv_cq = like.recv_cq(),
-                            .capabilities = like.capabilities()};
+                            .capabilities = like.capabilities(),
+                            .srq = like.pd().create_srq({.capacity = 4}).value()};
+  const auto events = event_channel::create().value();
   const auto waiting = cm::listen(own_address()).value();
   std::vector<cm::connection> all;
   for (std::size_t i = 0; i < count; ++i) {
@@ -115,6 +117,7 @@ std::vector<cm::connection> bare_connections(std::size_t count, const queue_pair
     all.push_back(cm::connect(waiting.local_address(), {.qp = config}).value());
     all.push_back(accepting.get().value().value());
   }
+  for (const auto& each : all) each.id().migrate(events).value();
   return all;
 }
 
@@ -297,6 +300,7 @@ TEST(stream_group, an_idle_stream_needs_no_descriptor) {
 }
 
 TEST(stream_group, an_idle_stream_needs_at_most_20_KiB) {
+  if (!is_soft()) GTEST_SKIP() << "the same as on soft0, where the kernel's limits do not matter";
   // Registered memory: what one stream more makes the group larger.
   constexpr std::uint32_t streams = 128;
   const auto larger = grouped(group_of(streams + 2));

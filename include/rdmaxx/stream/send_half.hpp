@@ -169,7 +169,7 @@ class send_half {
   /// For one more slot, if the pool has a buffer for it.
   [[nodiscard]] bool has_room() const noexcept {
     return written_ - released_ < slots_.size() &&
-           (!pool().is_shared() || written_ - handed_ < credits());
+           (!pool().is_shared() || written_ - handed_ < credits() + pool().lent_without_credit());
   }
   [[nodiscard]] bool can_borrow() const noexcept { return has_room() && pool().available() != 0; }
   void release_slots(std::uint64_t begin, std::uint64_t end) noexcept;

@@ -3,9 +3,10 @@
 // send_pool: the buffers from which one stream, or many, send. A stream borrows one when bytes are
 // written, and gives it back when the device has sent them.
 //
-// Streams that share a pool borrow no more than their peers have credits for. So a buffer comes
-// back as soon as the device has done its work, whatever the peers' programs do, and a peer that
-// does not read keeps none from the others.
+// Streams that share a pool borrow no more than their peers have given credits for, and as long as
+// more than half of the buffers are there one more, in which small writes gather. So half of the
+// buffers come back as soon as the device has done its work, whatever the peers' programs do: those
+// that do not read keep them from nobody.
 //
 // Lifetime: the memory is the caller's and outlives the pool; the pool outlives the engines that
 // send from it. Threads: one at a time, for a pool and all its engines.
@@ -31,6 +32,10 @@ class send_pool {
   [[nodiscard]] std::uint32_t buffer_bytes() const noexcept { return buffer_bytes_; }
   [[nodiscard]] std::size_t available() const noexcept { return free_.size(); }
   [[nodiscard]] bool is_shared() const noexcept { return use_ == use::by_many; }
+  /// Buffers for one stream, beyond what can be sent at once.
+  [[nodiscard]] std::uint32_t lent_without_credit() const noexcept {
+    return available() > size() / 2 ? 1 : 0;
+  }
   [[nodiscard]] std::span<std::byte> memory_of(std::uint32_t buffer) const noexcept {
     return memory_.subspan(std::size_t{buffer} * buffer_bytes_, buffer_bytes_);
   }
