@@ -85,10 +85,10 @@ struct many_pairs {
   std::vector<stream> clients;
 
   many_pairs(std::size_t count, const stream_options& options) {
-    const auto waiting = listener::bind(own_address(), options).value();
+    const auto waiting = stream_listener::listen(own_address(), options).value();
     for (std::size_t i = 0; i < count; ++i) {
       auto asking = std::async(std::launch::async,
-                               [&] { return stream::connect(waiting.local_addr(), options); });
+                               [&] { return stream::connect(waiting.local_address(), options); });
       auto accepted = waiting.accept(patience);
       auto connected = asking.get();
       if (!connected || !accepted) {
@@ -115,7 +115,7 @@ std::vector<cm::connection> bare_connections(std::size_t count, const queue_pair
     auto accepting = std::async(
         std::launch::async, [&] { return waiting.accept({.qp = config, .timeout = patience}); });
     all.push_back(cm::connect(waiting.local_address(), {.qp = config}).value());
-    all.push_back(accepting.get().value().value());
+    all.push_back(accepting.get().value());
   }
   for (const auto& each : all) each.id().migrate(events).value();
   return all;
@@ -171,15 +171,15 @@ TEST(stream_group, sends_from_memory_of_the_caller) {
 
 TEST(stream_group, is_full_at_its_limit_and_has_room_when_a_stream_ends) {
   const auto group = group_of(2);
-  const auto waiting = listener::bind(own_address()).value();
+  const auto waiting = stream_listener::listen(own_address()).value();
   auto accepting = std::async(std::launch::async, [&] {
     std::vector<stream> accepted;
     while (accepted.size() < 3) accepted.push_back(waiting.accept(patience).value());
     return accepted;
   });
-  auto first = stream::connect(waiting.local_addr(), grouped(group)).value();
-  auto second = stream::connect(waiting.local_addr(), grouped(group)).value();
-  const auto third = stream::connect(waiting.local_addr(), grouped(group));
+  auto first = stream::connect(waiting.local_address(), grouped(group)).value();
+  auto second = stream::connect(waiting.local_address(), grouped(group)).value();
+  const auto third = stream::connect(waiting.local_address(), grouped(group));
   ASSERT_FALSE(third.has_value());
   EXPECT_EQ(third.error().category(), error_category::resources) << third.error();
   EXPECT_NE(std::string(third.error().hint()).find("stream_group_config::streams"),
@@ -188,7 +188,7 @@ TEST(stream_group, is_full_at_its_limit_and_has_room_when_a_stream_ends) {
   {
     const auto gone = std::move(first);
   }
-  auto in_its_place = stream::connect(waiting.local_addr(), grouped(group)).value();
+  auto in_its_place = stream::connect(waiting.local_address(), grouped(group)).value();
   auto servers = accepting.get();
   expect_echo(in_its_place, servers.back(), 1);
   expect_echo(second, servers[1], 2);
@@ -273,9 +273,9 @@ TEST(stream_group, a_descriptor_tells_of_what_comes) {
 TEST(stream_group, whoever_sends_without_a_credit_is_cut_off_and_the_others_go_on) {
   const auto group = group_of(8);
   stream_pair honest(grouped(group));
-  const auto waiting = listener::bind(own_address(), grouped(group)).value();
+  const auto waiting = stream_listener::listen(own_address(), grouped(group)).value();
   auto accepting = std::async(std::launch::async, [&] { return waiting.accept(patience); });
-  hand_made_peer peer(waiting.local_addr());
+  hand_made_peer peer(waiting.local_address());
   auto server = accepting.get().value();
   const std::array<std::byte, 64> bytes{};
   for (std::uint32_t i = 0; i <= peer.credits(); ++i) peer.send(peer.header(64), bytes);

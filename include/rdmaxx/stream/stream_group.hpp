@@ -4,7 +4,7 @@
 // many of them.
 //
 //   auto group = stream_group::create({.streams = 4000}).value();
-//   auto l = listener::bind("0.0.0.0:7471", {.group = group}).value();
+//   auto l = stream_listener::listen("0.0.0.0:7471", {.group = group}).value();
 //   auto s = stream::connect("10.0.0.7:7471", {.group = group}).value();
 //
 // A stream alone has its own queues, three descriptors and more than a megabyte of memory. One of a
