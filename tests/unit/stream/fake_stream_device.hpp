@@ -58,7 +58,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
       : terms_(terms),
         send_buffers_(send_buffers),
         control_(rdmaxx::stream_protocol::send_half::control_bytes),
-        send_memory_(send_buffers * send_buffer_bytes),
+        send_memory_(std::size_t{send_buffers} * send_buffer_bytes),
         receive_memory_(std::size_t{terms.own.buffers} * terms.own.buffer_bytes),
         send_pool_(send_memory_, send_buffer_bytes),
         receive_pool_(receive_memory_, terms.own.buffer_bytes) {
