@@ -72,7 +72,7 @@ TEST(stream_failures, flush_tells_that_the_rest_could_not_be_posted) {
 TEST(stream_failures, a_paced_writer_does_not_wait_for_credits_that_have_come) {
   // Four frames of data may be on their way; the next are held back, for ten seconds if nobody
   // looks for credits.
-  const stream_options options{.window = {.buffers = 8, .buffer_bytes = 1024},
+  const stream_options options{.window = {.buffers = 6, .buffer_bytes = 1024},
                                .send_buffers = 16,
                                .send_buffer_bytes = 1024,
                                .gather = 10s};

@@ -279,19 +279,19 @@ TEST(stream_sharing, a_stream_waits_for_send_buffers_that_others_have) {
   write_all(all.streams[1].engine, "x");
 }
 
-TEST(stream_sharing, a_peer_that_does_not_read_keeps_no_send_buffers) {
+TEST(stream_sharing, a_peer_that_does_not_read_keeps_one_send_buffer) {
   group all({.send_buffers = 4});
   write_without_reader(all.streams[0], all.peers[0]);
-  EXPECT_EQ(all.sends().available(), 4U);
+  EXPECT_EQ(all.sends().available(), 3U);
   const auto& stuck = all.streams[0].engine.sending();
   EXPECT_FALSE(stuck.can_write());
   EXPECT_TRUE(stuck.waits_for_credits());
   EXPECT_FALSE(stuck.waits_for_pool());
   EXPECT_EQ(all.streams[0].engine.statistics().credit_stalls, 1U);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_EQ(all.streams[1].engine.sending().write(bytes_of(pattern(4 * payload))), 4 * payload);
+    ASSERT_EQ(all.streams[1].engine.sending().write(bytes_of(pattern(4 * payload))), 3 * payload);
     all.pump_all();
-    ASSERT_EQ(read_all(all.peers[1].engine).size(), 4 * payload);
+    ASSERT_EQ(read_all(all.peers[1].engine).size(), 3 * payload);
     all.pump_all();
   }
   read_all(all.peers[0].engine);
@@ -300,10 +300,22 @@ TEST(stream_sharing, a_peer_that_does_not_read_keeps_no_send_buffers) {
   EXPECT_FALSE(stuck.waits_for_credits());
 }
 
-TEST(stream_sharing, a_stream_borrows_no_more_send_buffers_than_it_has_credits_for) {
+TEST(stream_sharing, many_peers_that_do_not_read_keep_at_most_half_of_the_send_buffers) {
+  group all({.streams = 8, .send_buffers = 8});
+  for (std::size_t i = 1; i < all.size(); ++i) write_without_reader(all.streams[i], all.peers[i]);
+  EXPECT_EQ(all.sends().available(), 4U);
+  for (int i = 0; i < 100; ++i) {
+    write_all(all.streams[0].engine, pattern(4 * payload));
+    all.pump_all();
+    ASSERT_EQ(read_all(all.peers[0].engine).size(), 4 * payload);
+    all.pump_all();
+  }
+}
+
+TEST(stream_sharing, a_stream_borrows_one_send_buffer_more_than_it_has_credits_for) {
   group all({.send_buffers = 8, .peer = {.buffers = 4, .buffer_bytes = 64}});
-  EXPECT_EQ(all.streams[0].engine.sending().write(bytes_of(pattern(8 * payload))), 2 * payload);
-  EXPECT_EQ(all.sends().available(), 6U);
+  EXPECT_EQ(all.streams[0].engine.sending().write(bytes_of(pattern(8 * payload))), 3 * payload);
+  EXPECT_EQ(all.sends().available(), 5U);
   EXPECT_FALSE(all.streams[0].engine.sending().can_write());
 }
 
