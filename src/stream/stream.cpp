@@ -24,13 +24,10 @@ namespace RDMAXX_NAMESPACE {
 namespace {
 
 using detail::stream_connection;
+using detail::wait_end;
 using stream_protocol::greeting;
 
 using time_point = stream_connection::time_point;
-
-time_point deadline_of(std::optional<std::chrono::milliseconds> timeout) {
-  return timeout ? deadline_after(*timeout) : time_point::max();
-}
 
 using timeout_type = std::optional<std::chrono::milliseconds>;
 
@@ -122,7 +119,7 @@ stream_reader::stream_reader(std::shared_ptr<detail::stream_connection> shared) 
     : shared_(std::move(shared)), read_timeout_(live(shared_).options().read_timeout) {}
 
 result<std::size_t> stream_reader::read(std::span<const std::span<std::byte>> into) {
-  RDMAXX_TRY(const auto count, live(shared_).read(into, deadline_of(read_timeout_)));
+  RDMAXX_TRY(const auto count, live(shared_).read(into, wait_end(read_timeout_)));
   if (!count) return read_timed_out(*shared_, read_timeout_, call_again);
   return *count;
 }
@@ -132,7 +129,7 @@ result<std::optional<std::size_t>> stream_reader::try_read(std::span<std::byte> 
 }
 
 result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> into) {
-  const auto deadline = deadline_of(read_timeout_);
+  const auto deadline = wait_end(read_timeout_);
   const auto wanted = total(into);
   std::vector pieces(into.begin(), into.end());
   for (std::size_t done = 0; done < wanted;) {
@@ -151,7 +148,7 @@ result<void> stream_reader::read_exactly(std::span<const std::span<std::byte>> i
 }
 
 result<std::span<const std::byte>> stream_reader::peek() {
-  return live(shared_).peek(deadline_of(read_timeout_));
+  return live(shared_).peek(read_timeout_);
 }
 
 void stream_reader::consume(std::size_t bytes) { live(shared_).consume(bytes); }
@@ -162,7 +159,7 @@ stream_writer::stream_writer(std::shared_ptr<detail::stream_connection> shared) 
     : shared_(std::move(shared)), write_timeout_(live(shared_).options().write_timeout) {}
 
 result<std::size_t> stream_writer::write(std::span<const std::span<const std::byte>> from) {
-  RDMAXX_TRY(const auto count, live(shared_).write(from, deadline_of(write_timeout_), false));
+  RDMAXX_TRY(const auto count, live(shared_).write(from, wait_end(write_timeout_), false));
   if (!count) return write_timed_out(*shared_, write_timeout_, call_again);
   return *count;
 }
@@ -172,7 +169,7 @@ result<std::optional<std::size_t>> stream_writer::try_write(std::span<const std:
 }
 
 result<void> stream_writer::write_all(std::span<const std::span<const std::byte>> from) {
-  const auto deadline = deadline_of(write_timeout_);
+  const auto deadline = wait_end(write_timeout_);
   const auto wanted = total(from);
   std::vector pieces(from.begin(), from.end());
   for (std::size_t done = 0; done < wanted;) {
@@ -188,10 +185,10 @@ result<void> stream_writer::write_all(std::span<const std::span<const std::byte>
 
 result<void> stream_writer::write_all(const memory_region& region,
                                       std::span<const std::byte> from) {
-  return live(shared_).write_registered(region, from, deadline_of(write_timeout_));
+  return live(shared_).write_registered(region, from, write_timeout_);
 }
 
-result<void> stream_writer::flush() { return live(shared_).flush(deadline_of(write_timeout_)); }
+result<void> stream_writer::flush() { return live(shared_).flush(write_timeout_); }
 
 // --- the whole ---------------------------------------------------------------------------------
 
@@ -240,9 +237,7 @@ void stream::shutdown(direction which) {
   if (which != direction::write) shared().shutdown_read();
 }
 
-result<void> stream::close(std::chrono::milliseconds timeout) {
-  return shared().close(deadline_after(timeout));
-}
+result<void> stream::close(std::chrono::milliseconds timeout) { return shared().close(timeout); }
 
 void stream::abort() { shared().abort(); }
 
@@ -294,7 +289,7 @@ void read_half::end() noexcept {
 }
 
 result<void> read_half::close(std::chrono::milliseconds timeout) {
-  return live(shared_).close_reading(deadline_after(timeout));
+  return live(shared_).close_reading(timeout);
 }
 
 void read_half::abort() { live(shared_).abort(); }
@@ -314,7 +309,7 @@ void write_half::end() noexcept {
 void write_half::shutdown() { live(shared_).shutdown_write(); }
 
 result<void> write_half::close(std::chrono::milliseconds timeout) {
-  return live(shared_).close_writing(deadline_after(timeout));
+  return live(shared_).close_writing(timeout);
 }
 
 void write_half::abort() { live(shared_).abort(); }

@@ -1,12 +1,12 @@
 #include "stream/stream_connection.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <rdmaxx/core/log.hpp>
+#include <rdmaxx/core/readiness.hpp>
 
 #include "stream/deferred_flush.hpp"
 
@@ -106,6 +106,13 @@ error stream_connection::reported(const error& failure) {
   return driver_.explain(failure);
 }
 
+error stream_connection::timed_out(std::string_view operation, timeout_type timeout,
+                                   std::string_view peer_does, std::string hint) const {
+  return timed_out_error(operation, timeout.value_or(std::chrono::milliseconds::zero()),
+                         fmt::format("{} to {}", describe(connection().peer_address()), peer_does),
+                         std::move(hint));
+}
+
 void stream_connection::defer_unsent() {
   if (waiter_.has_leader() && sending().has_unsent() && driver_.arm_sends())
     progress_and_publish();  // the leader goes on
@@ -162,11 +169,13 @@ result<std::optional<std::size_t>> stream_connection::read(
   return count;
 }
 
-result<std::span<const std::byte>> stream_connection::peek(time_point deadline) {
+result<std::span<const std::byte>> stream_connection::peek(timeout_type timeout) {
   RDMAXX_TRY(check_generation(generation_, "reading from a stream"));
   auto held = waiter_.acquire();
-  if (!waiter_.wait(held, deadline, [this] { return receiving().can_read(); }, interest::arrivals))
-    return errno_error("reading from a stream", ETIMEDOUT);
+  if (!waiter_.wait(
+          held, wait_end(timeout), [this] { return receiving().can_read(); }, interest::arrivals)) {
+    return timed_out("reading from a stream", timeout, "write");
+  }
   const auto here = receiving().readable();
   if (here.empty()) {
     if (const auto state = receiving().check(); !state) return reported(state.error());
@@ -219,7 +228,7 @@ result<std::optional<std::size_t>> stream_connection::write(
 
 result<void> stream_connection::write_registered(const memory_region& region,
                                                  std::span<const std::byte> bytes,
-                                                 time_point deadline) {
+                                                 timeout_type timeout) {
   RDMAXX_TRY(check_generation(generation_, "writing to a stream"));
   RDMAXX_TRY(region.try_gather(bytes));
   auto held = waiter_.acquire();
@@ -228,6 +237,7 @@ result<void> stream_connection::write_registered(const memory_region& region,
                         "register it with the stream's own: native().qp.pd()");
   }
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
+  const auto deadline = wait_end(timeout);
   sending().announce(bytes.size());
   bool in_time = true;
   while (!bytes.empty() && in_time) {
@@ -248,8 +258,9 @@ result<void> stream_connection::write_registered(const memory_region& region,
     });
   }
   if (!in_time) {
-    driver_.abort(errno_error("writing to a stream", ETIMEDOUT,
-                              "the peer did not take what is sent from memory of the caller"));
+    driver_.abort(
+        timed_out("writing to a stream", timeout, "take what is sent from memory of the caller",
+                  "the stream is aborted, so that the memory is free; set a longer timeout"));
     tell_of_abort(held);
   }
   if (!in_time || engine().failure() || driver_.is_down()) reclaim_memory(held);
@@ -266,7 +277,7 @@ void stream_connection::reclaim_memory(held_lock& held) {
   waiter_.publish();
 }
 
-result<void> stream_connection::flush(time_point deadline) {
+result<void> stream_connection::flush(timeout_type timeout) {
   RDMAXX_TRY(check_generation(generation_, "flushing a stream"));
   auto held = waiter_.acquire();
   sending().flush();
@@ -274,7 +285,8 @@ result<void> stream_connection::flush(time_point deadline) {
     return sending().released_position() == sending().written_position() || engine().failure() ||
            driver_.is_down();
   };
-  if (!waiter_.wait(held, deadline, arrived)) return errno_error("flushing a stream", ETIMEDOUT);
+  if (!waiter_.wait(held, wait_end(timeout), arrived))
+    return timed_out("flushing a stream", timeout, "take what was written");
   if (const auto& failure = engine().failure()) return reported(*failure);
   // A peer that has stopped reading has not got everything.
   const auto state = sending().check();
@@ -299,7 +311,8 @@ void stream_connection::shutdown_read() {
   progress_and_publish();
 }
 
-result<void> stream_connection::close(time_point deadline) {
+result<void> stream_connection::close(std::chrono::milliseconds timeout) {
+  const auto deadline = deadline_after(timeout);
   RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   auto held = waiter_.acquire();
   sending().shutdown();
@@ -315,16 +328,15 @@ result<void> stream_connection::close(time_point deadline) {
     driver_.abort();
     tell_of_abort(held);
     driver_.disconnect();
-    return errno_error("closing a stream", ETIMEDOUT,
-                       "the peer has not ended its side of the stream, which is aborted now",
-                       "close both sides, or give it more time; this stream is gone")
+    return timed_out("closing a stream", timeout, "end its side of the stream",
+                     "the stream is aborted: close both sides, or set a longer timeout")
         .as(error_category::gone);
   }
   (void)waiter_.wait(held, deadline, [this] { return driver_.is_down(); });
   return {};
 }
 
-result<void> stream_connection::close_reading(time_point deadline) {
+result<void> stream_connection::close_reading(std::chrono::milliseconds timeout) {
   RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   auto held = waiter_.acquire();
   const auto ended = [this] {
@@ -332,24 +344,23 @@ result<void> stream_connection::close_reading(time_point deadline) {
     driver_.post_due();
     return receiving().at_end() || engine().failure();
   };
-  if (!waiter_.wait(held, deadline, ended, interest::arrivals)) {
-    return errno_error("closing the read half of a stream", ETIMEDOUT,
-                       "the peer has not ended its side of the stream");
+  if (!waiter_.wait(held, deadline_after(timeout), ended, interest::arrivals)) {
+    return timed_out("closing the read half of a stream", timeout, "end its side of the stream");
   }
   if (const auto state = receiving().check(); !state) return reported(state.error());
   return {};
 }
 
-result<void> stream_connection::close_writing(time_point deadline) {
+result<void> stream_connection::close_writing(std::chrono::milliseconds timeout) {
   RDMAXX_TRY(check_generation(generation_, "closing a stream"));
   auto held = waiter_.acquire();
   sending().shutdown();
   waiter_.publish();
-  if (!waiter_.wait(held, deadline,
+  if (!waiter_.wait(held, deadline_after(timeout),
                     [this] { return sending().has_sent_fin() || engine().failure(); })) {
     defer_unsent();
-    return errno_error("closing the write half of a stream", ETIMEDOUT,
-                       fmt::format("{} bytes have not arrived", sending().unconfirmed()));
+    return timed_out("closing the write half of a stream", timeout,
+                     fmt::format("take {} bytes", sending().unconfirmed()));
   }
   if (const auto& failure = engine().failure(); failure && !sending().has_sent_fin())
     return reported(*failure);

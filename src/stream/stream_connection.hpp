@@ -18,6 +18,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include <rdmaxx/cm/connection.hpp>
 #include <rdmaxx/core/fork.hpp>
@@ -41,6 +43,7 @@ class stream_connection {
   stream_connection& operator=(const stream_connection&) = delete;
 
   using time_point = stream_driver::time_point;
+  using timeout_type = std::optional<std::chrono::milliseconds>;
 
   /// Something, or 0 at the end; nothing if the time is over. A deadline that has passed does not
   /// wait.
@@ -53,18 +56,18 @@ class stream_connection {
   /// All of it, without a copy. The device is done with the memory when it returns.
   [[nodiscard]] result<void> write_registered(const memory_region& region,
                                               std::span<const std::byte> bytes,
-                                              time_point deadline);
+                                              timeout_type timeout);
   /// What lies there to be read; empty at the end.
-  [[nodiscard]] result<std::span<const std::byte>> peek(time_point deadline);
+  [[nodiscard]] result<std::span<const std::byte>> peek(timeout_type timeout);
   void consume(std::size_t bytes);
   /// Until everything that was written has arrived at the peer's device.
-  [[nodiscard]] result<void> flush(time_point deadline);
+  [[nodiscard]] result<void> flush(timeout_type timeout);
 
   void shutdown_write();
   void shutdown_read();
-  [[nodiscard]] result<void> close(time_point deadline);
-  [[nodiscard]] result<void> close_reading(time_point deadline);
-  [[nodiscard]] result<void> close_writing(time_point deadline);
+  [[nodiscard]] result<void> close(std::chrono::milliseconds timeout);
+  [[nodiscard]] result<void> close_reading(std::chrono::milliseconds timeout);
+  [[nodiscard]] result<void> close_writing(std::chrono::milliseconds timeout);
   void abort();
   /// The end of a reader: what it has not read is lost.
   void give_up_reading();
@@ -103,6 +106,9 @@ class stream_connection {
   void linger();
   /// What a user is told of a failure of the engine.
   [[nodiscard]] error reported(const error& failure);
+  /// "timed out after 2 s waiting for 10.0.0.7:7471 to read"
+  [[nodiscard]] error timed_out(std::string_view operation, timeout_type timeout,
+                                std::string_view peer_does, std::string hint = {}) const;
   void log_unread();
 
   const std::uint32_t generation_ = fork_generation();

@@ -32,7 +32,7 @@ result<stream_listener> stream_listener::listen(const socket_address& local,
 }
 
 result<stream> stream_listener::accept(std::optional<std::chrono::milliseconds> timeout) const {
-  const auto deadline = timeout ? deadline_after(*timeout) : library_clock::time_point::max();
+  const auto deadline = detail::wait_end(timeout);
   for (;;) {
     RDMAXX_TRY(auto made, try_accept());
     if (made) return *std::move(made);

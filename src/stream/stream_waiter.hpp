@@ -123,7 +123,7 @@ class stream_waiter::held_lock : public std::unique_lock<std::mutex> {
 
 inline stream_waiter::held_lock stream_waiter::acquire() { return held_lock(group_); }
 
-/// Ends in a handover, also when something is thrown.
+/// Ends also when something is thrown; wait() hands over.
 class stream_waiter::leadership {
  public:
   explicit leadership(wait_group& over) : over_(over) { over_.has_leader = true; }
