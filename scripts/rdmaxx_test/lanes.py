@@ -10,6 +10,8 @@ SANITIZERS = ("asan", "tsan")
 HOST_PROGRAMS = ("unit_tests", "softverbs_unit_tests", "softverbs_abi_tests")
 SOFT_DEVICE = "soft0"
 SOFT_DEVICE_PROGRAM = "softverbs_device_tests"  # knows no other device
+# Streams as a group has them. One test fills buffers that only a stream alone has.
+GROUPED_TESTS = "streams.*:stream_*-stream_group.*:stream_failures.a_stream_that_ends_before_all_has_arrived_*"
 GUEST_DEVICES = ("rxe", "siw")
 GUEST_KERNEL = "6.1"
 NEWER_GUEST_KERNEL = "6.12"
@@ -25,6 +27,8 @@ class Lane:
     timeout: int = 300
     pair: bool = False  # in two guests at once, each with its half of the tests
     without: str = ""  # a filter of GoogleTest: what other lanes run, unless it is asked for by name
+    only: str = ""  # a filter of GoogleTest: what this lane is for, unless something is asked for by name
+    grouped: bool = False  # streams share their resources
 
     @property
     def executable(self) -> Path:
@@ -41,16 +45,18 @@ class Lane:
             variables["RDMAXX_TEST_DEVICE"] = self.device
         if self.kernel or self.device == SOFT_DEVICE:
             variables["SOFTVERBS_NETDEVS"] = "lo"  # tests stay at home, and soft devices out of the way
+        if self.grouped:
+            variables["RDMAXX_TEST_STREAM_GROUP"] = "1"
         return variables
 
     @property
     def is_partial(self) -> bool:
-        """Whether the program lacks tests that it has in other lanes: there are no races without threads."""
-        return self.preset == "tsan" and self.program == "unit_tests"
+        """Whether the lane lacks tests that others have: there are no races without threads."""
+        return bool(self.only) or (self.preset == "tsan" and self.program == "unit_tests")
 
     def command(self, gtest_filter: str, results: Path) -> list[str]:
-        if self.without and gtest_filter == "*":
-            gtest_filter = f"*-{self.without}"
+        if gtest_filter == "*":
+            gtest_filter = self.only or (f"*-{self.without}" if self.without else "*")
         # XML, not JSON: GoogleTest's JSON leaves out why a test was skipped.
         return [
             *launcher(self.preset),
@@ -73,7 +79,10 @@ def soft_lanes(*, quick: bool) -> list[Lane]:
     """The tests that need a device, on the one that every machine has."""
     lanes = _on_devices({"soft": SOFT_DEVICE}, None)
     lanes = lanes[:1] if quick else lanes
-    return lanes + [replace(lane, program=SOFT_DEVICE_PROGRAM) for lane in lanes]
+    lanes += [replace(lane, program=SOFT_DEVICE_PROGRAM) for lane in lanes]
+    if not quick:
+        lanes.append(replace(lanes[0], name="soft/group", only=GROUPED_TESTS, grouped=True))
+    return lanes
 
 
 def guest_lanes(*, full: bool) -> list[Lane]:
