@@ -19,9 +19,9 @@ result<std::unique_ptr<stream_acceptor>> stream_acceptor::create(cm::listener wa
       new stream_acceptor(std::move(waiting), options, std::move(half_open)));
 }
 
-stream_acceptor::stream_acceptor(cm::listener waiting, const stream_options& options,
+stream_acceptor::stream_acceptor(cm::listener waiting, stream_options options,
                                  std::unique_ptr<peers> half_open)
-    : waiting_(std::move(waiting)), options_(options), peers_(std::move(half_open)) {}
+    : waiting_(std::move(waiting)), options_(std::move(options)), peers_(std::move(half_open)) {}
 
 result<stream_acceptor::peers::peer> stream_acceptor::answer_to(
     cm::connection_request request) const {

@@ -48,8 +48,7 @@ class stream_acceptor {
   };
   using peers = half_open_peers<prepared>;
 
-  stream_acceptor(cm::listener waiting, const stream_options& options,
-                  std::unique_ptr<peers> half_open);
+  stream_acceptor(cm::listener waiting, stream_options options, std::unique_ptr<peers> half_open);
 
   /// The next request that waits, answered.
   [[nodiscard]] result<std::optional<peers::peer>> answered() const;
