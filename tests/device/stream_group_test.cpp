@@ -327,10 +327,11 @@ TEST(stream_group, an_idle_stream_needs_at_most_20_KiB) {
 }
 
 TEST(stream_group, carries_thousands_of_streams_in_one_process) {
-  // Both ends are here, so each pair is two. A sanitizer, and siw, need long for each.
-  const bool is_slow = is_sanitized || !device_under_test::get().has(capability::atomics);
+  if (!device_under_test::get().has(capability::atomics))
+    GTEST_SKIP() << "siw maps at most 144 queues into a process";
+  // Both ends are here, so each pair is two. Sanitizers need long for each.
   const std::uint32_t many = is_soft() ? 4000 : 1000;
-  const std::uint32_t streams = is_slow ? 100 : many;
+  const std::uint32_t streams = is_sanitized ? 100 : many;
   const auto options = grouped(group_of(streams));
   many_pairs pairs(streams / 2, options);
   ASSERT_FALSE(::testing::Test::HasFailure());

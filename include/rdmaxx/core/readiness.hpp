@@ -46,7 +46,7 @@ template <class TryGet, std::invocable<std::chrono::milliseconds> TimedOut>
   for (;;) {
     auto event = try_get();
     if (!event) return std::move(event).error();
-    if (event->has_value()) return std::move(**event);
+    if (auto& found = *event) return *std::move(found);
     if (timeout && library_clock::now() >= deadline) return timed_out(*timeout);
     RDMAXX_TRY(wait_readable_until(fd, deadline));
   }
