@@ -71,7 +71,10 @@ result<device_group::member*> device_group::join(const cm_id& id) {
                                            .id = id.native()});
   generations_[place] = (generations_[place] + 1) % generations;
   // A number that a queue pair which is gone had before: nothing of that one is left to come.
-  if (by_qp_number_.contains(joined->qp_number)) sort_completions(queue::receives, nullptr);
+  if (by_qp_number_.contains(joined->qp_number)) {
+    sort_completions(queue::receives, nullptr);
+    tell_others();
+  }
   by_qp_number_[joined->qp_number] = joined.get();
   by_id_[joined->id] = joined.get();
   return joined.get();
@@ -158,16 +161,19 @@ bool device_group::sort_completions(queue which, const member* poller) {
 }
 
 void device_group::sort_events(const member* poller) {
+  bool has_some = false;
   for (;;) {
     const auto fetched = events_.try_get_event();
-    if (!fetched) return;
-    const auto& event = *fetched;
-    if (!event) return;
-    const auto found = by_id_.find(event->native()->id);
+    if (!fetched || !*fetched) break;
+    const auto& event = **fetched;
+    const auto found = by_id_.find(event.native()->id);
     if (found == by_id_.end()) continue;
-    found->second->events.push_back(event->type());
+    found->second->events.push_back(event.type());
     add_news(*found->second, poller);
+    has_some = true;
   }
+  // What had arrived before a peer disconnected is in the inbox before that is told.
+  if (has_some) sort_completions(queue::receives, poller);
 }
 
 poll_result device_group::poll(member& who, queue which, std::span<work_completion> into) {

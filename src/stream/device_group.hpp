@@ -33,7 +33,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-class device_group final : public wait_group, public std::enable_shared_from_this<device_group> {
+class device_group final : public wait_group {
  public:
   using queue = stream_device::queue;
 
@@ -63,7 +63,7 @@ class device_group final : public wait_group, public std::enable_shared_from_thi
 
   // --- without the lock ------------------------------------------------------------------------
 
-  /// Makes the identifier's queue pair. An error (retry) if the group is full.
+  /// Makes the identifier's queue pair. An error (resources) if the group is full.
   [[nodiscard]] result<member*> join(const cm_id& id);
   /// The member's queue pair is gone. `engine`: its engine, if it has come so far.
   void leave(member* who, stream_protocol::protocol_engine* engine);

@@ -31,7 +31,9 @@ void wait_group::hand_over() {
 }
 
 stream_waiter::~stream_waiter() {
-  if (descriptor_ != nullptr) --group_.watched_descriptors;
+  if (descriptor_ == nullptr) return;
+  const std::lock_guard lock(group_.mutex);
+  --group_.watched_descriptors;
 }
 
 void stream_waiter::publish() {

@@ -60,7 +60,6 @@ class stream_waiter {
   void take_news();
   /// To look again.
   void wake() { changed_.notify_all(); }
-  [[nodiscard]] const stream_driver& driver() const noexcept { return driver_; }
 
   [[nodiscard]] bool has_leader() const noexcept { return group_.has_leader; }
   /// Nobody looks at the connection's events, neither a leader nor whoever watches the descriptor.
