@@ -164,11 +164,12 @@ void device_group::sort_events(const member* poller) {
   bool has_some = false;
   for (;;) {
     const auto fetched = events_.try_get_event();
-    if (!fetched || !*fetched) break;
-    const auto& event = **fetched;
-    const auto found = by_id_.find(event.native()->id);
+    if (!fetched) break;
+    const auto& event = *fetched;
+    if (!event) break;
+    const auto found = by_id_.find(event->native()->id);
     if (found == by_id_.end()) continue;
-    found->second->events.push_back(event.type());
+    found->second->events.push_back(event->type());
     add_news(*found->second, poller);
     has_some = true;
   }

@@ -6,49 +6,14 @@
 // Its functions are called with the lock of the group held, but for attach(), release() and the
 // destructor, which take it.
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "stream/connected_device.hpp"
-#include "stream/device_group.hpp"
+#include "stream/group_membership.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
-
-/// A place in a device_group, which it gives back.
-class group_membership {
- public:
-  [[nodiscard]] static result<group_membership> of(std::shared_ptr<device_group> group,
-                                                   const cm_id& id) {
-    RDMAXX_TRY(auto* const joined, group->join(id));
-    return group_membership(std::move(group), joined);
-  }
-  group_membership(group_membership&& other) noexcept
-      : group_(std::move(other.group_)), member_(std::exchange(other.member_, nullptr)) {}
-  group_membership& operator=(group_membership&& other) noexcept {
-    std::swap(group_, other.group_);
-    std::swap(member_, other.member_);
-    return *this;
-  }
-  group_membership(const group_membership&) = delete;
-  group_membership& operator=(const group_membership&) = delete;
-  ~group_membership() { leave(nullptr); }
-
-  /// The queue pair is gone.
-  void leave(stream_protocol::protocol_engine* engine) {
-    if (member_ != nullptr) group_->leave(std::exchange(member_, nullptr), engine);
-  }
-  [[nodiscard]] device_group& group() const noexcept { return *group_; }
-  [[nodiscard]] device_group::member& member() const noexcept { return *member_; }
-
- private:
-  group_membership(std::shared_ptr<device_group> group, device_group::member* joined) noexcept
-      : group_(std::move(group)), member_(joined) {}
-
-  std::shared_ptr<device_group> group_;
-  device_group::member* member_;
-};
 
 class grouped_stream_device final : public connected_device {
  public:

@@ -1,5 +1,6 @@
 #include "stream/stream_endpoint.hpp"
 
+#include "stream/grouped_stream_device.hpp"
 #include "stream/stream_groups.hpp"
 #include "stream/verbs_stream_device.hpp"
 

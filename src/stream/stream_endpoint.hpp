@@ -16,7 +16,8 @@
 #include <rdmaxx/stream/greeting.hpp>
 #include <rdmaxx/stream/stream_options.hpp>
 
-#include "stream/grouped_stream_device.hpp"
+#include "stream/connected_device.hpp"
+#include "stream/group_membership.hpp"
 #include "stream/stream_resources.hpp"
 
 namespace RDMAXX_NAMESPACE::detail {
