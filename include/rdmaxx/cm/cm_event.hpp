@@ -4,7 +4,7 @@
 // connection, a connection was established or ended.
 //
 //   auto event = channel.get_event(1s).value();       // std::errc::timed_out after 1 s
-//   event.outcome().value();                          // throws if what was begun has failed
+//   event.outcome().value();                          // throws if the operation failed
 //   if (event.type() == cm_event_type::connect_request) {
 //     auto id = event.take_id().value();
 //     inspect(event.private_data());                  // valid until the event ends
@@ -12,11 +12,11 @@
 //
 // An event acknowledges itself when it is destroyed, and keeps its identifier alive until then.
 // rdma_destroy_id waits until all events of an identifier are acknowledged; since an identifier
-// with an event is not destroyed, nothing can wait for itself: not even a thread that
-// destroys a cm_id while it holds an event about it.
+// with an event is not destroyed, nothing deadlocks, not even a thread that destroys a cm_id while
+// it holds an event of it.
 //
-// The identifier of a connect_request belongs to the event until it is taken. If nobody takes it,
-// the end of the event destroys it, which refuses the request.
+// The identifier of a connect_request belongs to the event until it is taken. If it is not taken,
+// the event's destructor destroys it, which rejects the request.
 //
 // Lifetime: move-only. Threads: one at a time.
 
@@ -65,9 +65,9 @@ class [[nodiscard]] cm_event {
   ~cm_event() { acknowledge(); }
 
   [[nodiscard]] cm_event_type type() const noexcept { return type_; }
-  /// As the C library has it: 0, a negated errno, or the reason of a refusal. See outcome().
+  /// The C library's value: 0, a negated errno, or the reject reason. See outcome().
   [[nodiscard]] int status() const noexcept { return status_; }
-  /// Success, or why what was begun did not work; the peer's reason of a refusal is decoded.
+  /// Success, or why the operation failed; a peer's reject reason is decoded.
   [[nodiscard]] result<void> outcome() const;
 
   /// True if the event is about this identifier; for a connect_request that is the listener.
@@ -75,15 +75,16 @@ class [[nodiscard]] cm_event {
   /// connect_request: the identifier of the new connection. It can be taken once.
   [[nodiscard]] result<cm_id> take_id();
 
-  /// The bytes that the peer sent along, perhaps with zeros behind them; none after acknowledge().
+  /// The peer's private data, perhaps padded with zeros; empty after acknowledge().
   [[nodiscard]] std::span<const std::byte> private_data() const noexcept;
-  /// connect_request, connect_response, established: what the peer offered; until acknowledge().
+  /// connect_request, connect_response, established: what the peer offered; valid until
+  /// acknowledge().
   [[nodiscard]] connection_parameters parameters() const noexcept;
-  /// UD: established and multicast_join: where to send; until acknowledge().
+  /// UD, established and multicast_join: where to send; valid until acknowledge().
   [[nodiscard]] rdmaxx::datagram_peer datagram_peer() const noexcept;
 
-  /// Acknowledges now instead of at the end. type() and status() stay, everything else is gone; a
-  /// new identifier that was not taken is destroyed.
+  /// Acknowledges now instead of in the destructor. type() and status() stay valid, everything else
+  /// does not; a new identifier that was not taken is destroyed.
   void acknowledge() noexcept;
 
   /// Null after acknowledge().

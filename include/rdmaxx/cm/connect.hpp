@@ -13,11 +13,11 @@
 //   id.qp().post(recv_wr{…}).value();
 //   auto c = cm::connect(std::move(id), {.private_data = hello}, 5s).value();
 //
-// Errors say which step failed. That of a refused connection has the reason as its code (see
-// cm/reject_reason.hpp) and what the peer sent along as its peer_data(). A name is looked up within
-// the time, too; one with several addresses is tried address by address, and the last failure is
-// reported. If an iWARP peer stays silent, a timeout takes as long as the destruction of the
-// identifier does (see cm/cm_id.hpp).
+// Errors say which step failed. The error of a rejected connection has the reason as its code (see
+// cm/reject_reason.hpp) and the peer's private data as its peer_data(). The timeout includes the
+// name lookup; if a name has several addresses, they are tried in turn, and the last failure is
+// reported. If an iWARP peer stays silent, a timeout lasts until the identifier is destroyed (see
+// cm/cm_id.hpp).
 
 #include <chrono>
 #include <optional>
@@ -36,14 +36,14 @@ namespace RDMAXX_NAMESPACE::cm {
 inline constexpr std::chrono::milliseconds default_timeout = std::chrono::seconds(10);
 
 struct resolve_options {
-  socket_address source{};  ///< the own address to use; chosen by the routing table if empty
+  socket_address source{};  ///< the local address to use; chosen by the routing table if empty
   cm_id_options id{};
   port_space space = port_space::tcp;
   std::chrono::milliseconds timeout = default_timeout;  ///< for all steps together
 };
 [[nodiscard]] std::string describe(const resolve_options& options);
 
-/// An identifier, on a channel of its own, that knows its device and the route to the peer.
+/// An identifier with a channel of its own, its device and the route to the peer.
 [[nodiscard]] result<cm_id> resolve(const socket_address& peer,
                                     const resolve_options& options = {});
 [[nodiscard]] result<cm_id> resolve(std::string_view peer, const resolve_options& options = {});
@@ -61,8 +61,8 @@ struct connect_options {
                                          const connect_options& options = {});
 [[nodiscard]] result<connection> connect(std::string_view peer,
                                          const connect_options& options = {});
-/// The last step: connects an identifier that resolve() made. It gets a queue pair if it has none.
-/// On failure it is destroyed.
+/// The last step: connects an identifier from resolve(). It gets a queue pair if it has none. On
+/// failure it is destroyed.
 [[nodiscard]] result<connection> connect(cm_id resolved,
                                          const connection_parameters& parameters = {},
                                          std::chrono::milliseconds timeout = default_timeout);

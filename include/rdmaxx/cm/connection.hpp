@@ -9,13 +9,13 @@
 //   c.disconnect().value();
 //   c.wait_disconnected(5s).value();
 //
-// A peer that disconnects does not touch this side's queues: what is posted here stays posted until
-// this side has seen the event and disconnects, too. A loop that only polls a completion queue
-// waits for ever. wait_completions() and wait_disconnected() watch both.
+// A peer's disconnection does not touch this side's queues: requests stay posted until this side
+// has seen the event and disconnects, too. A loop that only polls a completion queue would wait
+// forever. wait_completions() and wait_disconnected() watch both.
 //
-// Its identifier has an event channel of its own, so that nobody else's events are mixed with its.
-// Lifetime: move-only; its end ends the connection. Threads: those of its identifier and queue
-// pair: posts from any thread, everything else by one thread at a time.
+// Its identifier has an event channel of its own, so no other events mix with its own. Lifetime:
+// move-only; the destructor ends the connection. Threads: as for its identifier and queue pair:
+// posts from any thread, everything else by one thread at a time.
 
 #include <chrono>
 #include <cstddef>
@@ -34,7 +34,7 @@
 
 namespace RDMAXX_NAMESPACE::cm {
 
-// Types of this namespace are printed like all others.
+// Makes the types of this namespace printable like all others.
 using v0::operator<<;
 
 class connection {
@@ -49,27 +49,28 @@ class connection {
   [[nodiscard]] const protection_domain& pd() const noexcept { return id_.pd(); }
   [[nodiscard]] socket_address local_address() const noexcept { return id_.local_address(); }
   [[nodiscard]] socket_address peer_address() const noexcept { return id_.peer_address(); }
-  /// On the side that connected: what the other one accepted with, with zeros behind. On the side
-  /// that accepted: empty; the request had it.
+  /// On the connecting side: the private data of the acceptance, padded with zeros. On the
+  /// accepting side: empty; the request has it.
   [[nodiscard]] std::span<const std::byte> peer_data() const noexcept { return peer_data_; }
-  /// Readable when an event waits: the connection went down, or the device.
+  /// Readable when an event is pending: the connection, or the device, went down.
   [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
 
   /// Ends the connection on both sides; does not wait.
   [[nodiscard]] result<void> disconnect() const { return id_.disconnect(); }
-  /// Completions of `cq` as soon as there are some, in a part of `into`; ETIMEDOUT if there are
-  /// none in time. None means that the connection is down: whoever ended it, everything that had
-  /// completed by then comes first. What is flushed after that may follow. The queue has a channel,
-  /// as those have that a connection has made for itself, on which nobody else waits. Polls for as
-  /// long as `spin` says before it sleeps.
+  /// Waits for completions of `cq` and returns the part of `into` that they fill; ETIMEDOUT if
+  /// there are none in time. An empty result means that the connection is down, whichever side
+  /// ended it; everything that had completed by then is returned first. Flushed requests may
+  /// follow. The queue must have a channel on which no other thread waits; the queues that a
+  /// connection creates have one. Polls for as long as `spin` says before it sleeps.
   [[nodiscard]] result<std::span<work_completion>> wait_completions(
       const completion_queue& cq, std::span<work_completion> into,
       std::optional<std::chrono::milliseconds> timeout = forever,
       std::chrono::microseconds spin = {});
   /// True once one of the two waits has found the connection down.
   [[nodiscard]] bool is_down() const noexcept { return down_; }
-  /// Returns as soon as the connection is down, whoever ended it; ETIMEDOUT if it still is up then.
-  /// Answers the peer's disconnection. What still is in the queues completes as flushed.
+  /// Returns as soon as the connection is down, whichever side ended it; ETIMEDOUT if it is still
+  /// up after the timeout. Answers the peer's disconnection. Outstanding requests complete as
+  /// flushed.
   [[nodiscard]] result<void> wait_disconnected(
       std::optional<std::chrono::milliseconds> timeout = forever);
 

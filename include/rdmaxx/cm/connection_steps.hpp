@@ -1,7 +1,7 @@
 #pragma once
 
-// connection_steps: the way from an address, or from a peer's request, to a connection, without
-// I/O: an event in, the next action out.
+// connection_steps: the state machine that leads from an address, or from a peer's request, to a
+// connection. It does no I/O: an event in, the next action out.
 //
 //   auto steps = connection_steps::to_connect();
 //   auto action = steps.start();
@@ -35,8 +35,8 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// What the driver of a connection_steps does next. The first four only begin something; the event
-/// tells how it went.
+/// What the driver of a connection_steps does next. The first four only start something; an event
+/// reports the outcome.
 enum class connection_action : std::uint8_t {
   resolve_addr,   ///< cm_id::resolve_addr()
   resolve_route,  ///< cm_id::resolve_route()
@@ -44,34 +44,34 @@ enum class connection_action : std::uint8_t {
   accept,         ///< a queue pair, if there is none, and cm_id::accept()
   wait,           ///< nothing, until the next event
   done,
-  fail,  ///< failure() tells why
+  fail,  ///< failure() says why
 };
 [[nodiscard]] std::string_view describe(connection_action action) noexcept;
 
 class connection_steps {
  public:
-  /// As far as an identifier that knows its device and the route.
+  /// Up to an identifier that knows its device and the route.
   [[nodiscard]] static connection_steps to_resolve() noexcept;
   /// All the way from an address.
   [[nodiscard]] static connection_steps to_connect() noexcept;
   /// From an identifier that knows its route.
   [[nodiscard]] static connection_steps from_resolved() noexcept;
-  /// From a peer's request. What fails once it was answered is the peer's failure, of category
-  /// peer; never ETIMEDOUT, which is reserved for "no connection in time".
+  /// From a peer's request. A failure after it has been answered has category peer, and is never
+  /// ETIMEDOUT, which is reserved for "no connection in time".
   [[nodiscard]] static connection_steps to_accept() noexcept;
-  /// Something has been begun already, and this event is its success.
+  /// For an operation that has already been started: this event is its success.
   [[nodiscard]] static connection_steps awaiting(cm_event_type event) noexcept;
 
   /// The first action.
   [[nodiscard]] connection_action start() noexcept;
-  /// What the event of the identifier leads to. Events that end no step lead to wait.
+  /// The action after an event of the identifier: `wait`, unless the event ends the current step.
   [[nodiscard]] connection_action on_event(cm_event_type type, const result<void>& outcome);
-  /// The action could not be begun.
+  /// The action could not be started.
   [[nodiscard]] connection_action on_refusal(const error& why);
   /// The deadline has passed; the error reports `waited`.
   [[nodiscard]] connection_action on_deadline(std::chrono::milliseconds waited);
 
-  /// The event that the present step ends with.
+  /// The event that ends the current step.
   [[nodiscard]] cm_event_type awaited() const noexcept;
   [[nodiscard]] bool is_over() const noexcept { return failure_ || next_ == last_; }
   /// Only after connection_action::fail.
@@ -84,8 +84,8 @@ class connection_steps {
 
   [[nodiscard]] connection_action fail(const error& why);
 
-  std::uint8_t next_;  ///< the present step
-  std::uint8_t last_;  ///< the one behind the last
+  std::uint8_t next_;  ///< the current step
+  std::uint8_t last_;  ///< one past the last step
   bool is_passive_ = false;
   std::optional<cm_event_type> only_{};  ///< of a single wait
   std::optional<error> failure_{};

@@ -8,8 +8,8 @@
 //   id.qp().post(ud_send_wr{.from = …, .to = peer.ah, .remote_queue_pair = peer.queue_pair,
 //                           .remote_queue_key = peer.queue_key}).value();
 //
-// The identifier must have a channel of its own, as those of cm::resolve() and cm::open_datagram()
-// have: other identifiers' events would be dropped here.
+// The identifier must have a channel of its own, as those from cm::resolve() and
+// cm::open_datagram() have, because the wait drops events of other identifiers.
 
 #include <chrono>
 #include <cstddef>
@@ -32,7 +32,7 @@ struct datagram_destination {
   address_handle ah{};
   qpn queue_pair{};
   qkey queue_key{};
-  std::vector<std::byte> peer_data{};  ///< what the service said, with zeros behind
+  std::vector<std::byte> peer_data{};  ///< the service's private data, padded with zeros
 };
 [[nodiscard]] std::string describe(const datagram_destination& destination);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// datagram_peer: all that a UD send needs to know about where it goes.
+// datagram_peer: everything that a UD send needs to know about its destination.
 //
 //   auto peer = event.datagram_peer();                 // of an established or multicast_join event
 //   auto ah = id.pd().create_ah(peer.path).value();

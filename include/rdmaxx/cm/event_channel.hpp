@@ -7,10 +7,9 @@
 //   id.resolve_addr(there, 2s).value();
 //   auto event = channel.get_event(3s).value();         // std::errc::timed_out after 3 s
 //
-// Lifetime: copies share one channel; it ends after its identifiers.
-// Threads: all members, any thread; each event goes to one waiter. While one thread waits here,
-// others may use and destroy the channel's identifiers.
-// The descriptor is non-blocking and close-on-exec.
+// Lifetime: copies share one channel; its identifiers keep it alive. Threads: all members, any
+// thread; each event goes to one waiter. While one thread waits here, others may use and destroy
+// the channel's identifiers. The descriptor is non-blocking and close-on-exec.
 
 #include <chrono>
 #include <optional>
@@ -33,16 +32,16 @@ class event_channel : public shared_handle<rdma_event_channel> {
   event_channel() noexcept = default;
 
   [[nodiscard]] static result<event_channel> create();
-  /// Takes over a channel that was made elsewhere; its descriptor becomes non-blocking.
+  /// Takes over a channel that was created elsewhere; its descriptor becomes non-blocking.
   [[nodiscard]] static result<event_channel> adopt(rdma_event_channel* native, adoption how = {});
 
   /// An identifier that reports here.
   [[nodiscard]] result<cm_id> create_id(port_space space = port_space::tcp) const;
-  /// Takes over an identifier of this channel that was made elsewhere. If it already has a queue
-  /// pair, that stays the caller's.
+  /// Takes over an identifier of this channel that was created elsewhere. If it already has a queue
+  /// pair, the caller keeps that.
   [[nodiscard]] result<cm_id> adopt_id(rdma_cm_id* id, adoption how = {}) const;
 
-  /// Readable when an event is waiting; for epoll and its like.
+  /// Readable when an event is pending; for epoll and the like.
   [[nodiscard]] int fd() const noexcept { return live()->fd; }
 
   /// The next event, or nothing if there is none now.

@@ -14,15 +14,16 @@
 //   auto c = std::move(request).accept({.parameters = {.private_data = hello}}).value();
 //
 // accept() answers requests as they arrive and returns connections in the order in which they are
-// established: a slow peer delays nobody else. Up to max_half_open peers may be half-open at once;
-// further requests wait until one of those is established or has timed out. Whatever a single peer
-// does, or fails to do in time, is an error of category peer, after which a server carries on.
+// established: a slow peer delays no other. Up to max_half_open peers may be half-open at once;
+// further requests wait until one of those is established or has timed out. Anything that a single
+// peer does wrong, or too late, is an error of category peer, after which a server carries on.
 //
-// A request, and so every connection, has an event channel of its own. A request that is destroyed
-// undecided is refused, and so are those that nobody has accepted when the listener ends.
+// A request, and so every connection, has an event channel of its own. Destroying a request that
+// was neither accepted nor rejected rejects it; destroying the listener rejects all pending
+// requests.
 //
-// Lifetime: move-only; independent of the connections that came from it. Threads: all members but
-// assignment, from any threads; each request and each connection goes to one of them.
+// Lifetime: move-only; its connections do not depend on it. Threads: all members except assignment,
+// from any threads; each request and each connection goes to one of them.
 
 #include <chrono>
 #include <cstddef>
@@ -47,8 +48,8 @@ namespace RDMAXX_NAMESPACE::cm {
 struct accept_options {
   cm_qp_config qp{};  ///< used if the request's identifier has no queue pair yet
   connection_parameters parameters{};
-  /// Until the connection is established. listener::accept() waits so long for any connection; a
-  /// peer that it has answered has the same time for itself, even after that call has returned.
+  /// Until the connection is established. listener::accept() waits this long for any connection;
+  /// each peer that it has answered has the same time to itself, even after that call has returned.
   std::chrono::milliseconds timeout = default_timeout;
 };
 [[nodiscard]] std::string describe(const accept_options& options);
@@ -59,16 +60,16 @@ class [[nodiscard]] connection_request {
   connection_request(cm_id id, const cm_event& request);
 
   [[nodiscard]] const cm_id& id() const noexcept { return id_; }
-  /// What the peer asked with, perhaps with zeros behind.
+  /// The private data of the request, perhaps padded with zeros.
   [[nodiscard]] std::span<const std::byte> peer_data() const noexcept { return peer_data_; }
-  /// What the peer offers; its private_data is that of peer_data().
+  /// What the peer offers; its private_data is peer_data().
   [[nodiscard]] connection_parameters parameters() const noexcept;
   [[nodiscard]] socket_address peer_address() const noexcept { return id_.peer_address(); }
 
-  /// Whatever the peer did, or failed to do in time, is an error of category peer.
+  /// Anything that the peer does wrong, or too late, is an error of category peer.
   [[nodiscard]] result<connection> accept(const accept_options& options = {}) &&;
   [[nodiscard]] result<void> reject(std::span<const std::byte> private_data = {}) &&;
-  /// Gives up the request's identifier, for those who accept in steps of their own.
+  /// Releases the request's identifier, for code that accepts in steps of its own.
   [[nodiscard]] cm_id release() && { return std::move(id_); }
 
  private:
@@ -86,11 +87,11 @@ struct listen_options {
 
 class listener {
  public:
-  /// Peers that accept() has answered and that are not established yet.
+  /// Peers that accept() has answered but that are not established yet.
   static constexpr std::size_t max_half_open = 16;
 
   listener() noexcept;
-  /// Takes an identifier that listens, and whose channel is its own.
+  /// Takes a listening identifier that has a channel of its own.
   [[nodiscard]] static result<listener> from(cm_id listening);
   listener(listener&&) noexcept;
   listener& operator=(listener&&) noexcept;
@@ -100,10 +101,10 @@ class listener {
 
   explicit operator bool() const noexcept { return static_cast<bool>(id_); }
   [[nodiscard]] const cm_id& id() const noexcept { return id_; }
-  /// With the real port, if any was asked for.
+  /// With the real port, if port 0 was requested.
   [[nodiscard]] socket_address local_address() const noexcept { return id_.local_address(); }
-  /// Readable when try_get_request() or try_accept() has something to do: a request is waiting and
-  /// there is room for it, or a peer that was answered is established, has failed or timed out.
+  /// Readable when try_get_request() or try_accept() has something to do: a request is pending and
+  /// there is room for it, or an answered peer is established, has failed or timed out.
   [[nodiscard]] int fd() const noexcept;
 
   /// The next request, or nothing if there is none now.
@@ -112,8 +113,8 @@ class listener {
   [[nodiscard]] result<connection_request> get_request(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
 
-  /// The next connection; ETIMEDOUT (category retryable) if there is none in time, which has no
-  /// other meaning here. Requests that it meets are answered with its options.
+  /// The next connection; ETIMEDOUT (category retryable) if there is none in time, and only then.
+  /// Answers requests with its options.
   [[nodiscard]] result<connection> accept(const accept_options& options = {}) const;
   /// An established connection; nothing if there is none. Answers requests, and never waits.
   [[nodiscard]] result<std::optional<connection>> try_accept(
@@ -125,13 +126,13 @@ class listener {
   listener(cm_id listening, std::unique_ptr<acceptance> peers) noexcept;
 
   cm_id id_;
-  std::unique_ptr<acceptance> peers_;  ///< that were answered; ends before the identifier
+  std::unique_ptr<acceptance> peers_;  ///< that were answered; destroyed before the identifier
 };
 [[nodiscard]] std::string describe(const listener& waiting);
 
 [[nodiscard]] result<listener> listen(const socket_address& local,
                                       const listen_options& options = {});
-/// A name is looked up; its first address is taken.
+/// Looks up a name and uses its first address.
 [[nodiscard]] result<listener> listen(std::string_view local, const listen_options& options = {});
 
 }  // namespace RDMAXX_NAMESPACE::cm

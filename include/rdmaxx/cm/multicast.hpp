@@ -8,7 +8,7 @@
 //   auto peer = event.datagram_peer();                      // where to send to reach the group
 //   id.leave_multicast(group).value();
 //
-// cm::join_multicast() does this and waits, see cm/datagram.hpp. The end of an identifier leaves
+// cm::join_multicast() does this and waits, see cm/datagram.hpp. Destroying an identifier leaves
 // its groups.
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace RDMAXX_NAMESPACE {
 
 enum class multicast_membership : std::uint8_t {
   full,       ///< receives and sends
-  send_only,  ///< a full member that does not receive; not every network knows it
+  send_only,  ///< a full member that does not receive; not every network supports it
 };
 [[nodiscard]] std::string_view describe(multicast_membership kind) noexcept;
 

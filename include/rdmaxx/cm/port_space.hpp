@@ -23,7 +23,7 @@ enum class port_space : std::uint16_t {
   return space == port_space::udp || space == port_space::ipoib;
 }
 
-/// The type of the queue pairs that identifiers of this port space have.
+/// The queue pair type of this port space's identifiers.
 [[nodiscard]] constexpr qp_type qp_type_of(port_space space) noexcept {
   return is_datagram(space) ? qp_type::ud : qp_type::rc;
 }

@@ -1,9 +1,10 @@
 #pragma once
 
-// reject_reason: why the other side, or its connection manager, refused a connection.
+// reject_reason: why the peer, or its connection manager, rejected a connection.
 //
-// The reasons of the IBTA specification (12.6.7.2), as RoCE and InfiniBand report them; iWARP tells
-// only that it was refused. An error of a refused connection carries the reason as its code:
+// The reasons of the IBTA specification (12.6.7.2), as RoCE and InfiniBand report them; iWARP
+// reports only that the connection was refused. The error of a rejected connection has the reason
+// as its code:
 //
 //   if (failure.code() == reject_reason::no_such_service) …      // nobody listens on that port
 //   if (failure == std::errc::connection_refused) …              // whatever the reason
@@ -44,7 +45,7 @@ enum class reject_reason : std::uint16_t {
   port_redirect = 25,
   invalid_mtu = 26,
   insufficient_responder_resources = 27,
-  consumer = 28,  ///< the program there said no; its bytes are in error::peer_data()
+  consumer = 28,  ///< the peer's program rejected it; its private data is in error::peer_data()
   invalid_rnr_retry_count = 29,
   duplicate_communication_id = 30,
   invalid_class_version = 31,

@@ -2,9 +2,9 @@
 
 // check: the one place where C results become result<T>.
 //
-// The C libraries report failure in four dialects: 0 is success; a positive value is an errno
-// (libibverbs); -1 means "see errno" (librdmacm, read(2)); below -1 is a negated errno (siw's
-// post). Functions that return pointers set errno.
+// 0 is success. The C libraries report failure in four ways: a positive errno (libibverbs), -1 with
+// errno set (librdmacm, read(2)), a negated errno below -1 (siw's post), or a null pointer with
+// errno set.
 
 #include <string_view>
 

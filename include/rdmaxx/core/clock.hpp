@@ -6,9 +6,9 @@
 //   manual_clock time;              // the library's time stands still …
 //   time.advance(10s);              // … except for these ten seconds
 //
-// Whoever waits for a deadline finds out within a millisecond or so that it has been reached. A
-// call that waits in the thread that should advance the clock waits for ever: make it in another
-// thread. softverbs has a time of its own for its devices, which is stopped the same way
+// A waiting thread notices within about a millisecond that its deadline has been reached. A call
+// that waits in the thread that should advance the clock never returns: make it in another thread.
+// softverbs has a separate clock for its devices, which is stopped the same way
 // (docs/testing-your-application.md).
 //
 // Threads: all functions, any thread. One manual_clock at a time.
@@ -38,13 +38,13 @@ struct library_clock {
     return time_point(std::chrono::nanoseconds(stopped));
   }
 
-  /// How long a thread that waits until `deadline` may sleep before it looks at the clock again, in
-  /// the milliseconds of poll(2): rounded up, or the last fraction would be spent spinning; -1 for
-  /// time_point::max(), which never comes.
+  /// How long a thread that waits until `deadline` may sleep before it checks the clock again, in
+  /// milliseconds for poll(2). Rounded up, or it would spin for the last fraction; -1 for
+  /// time_point::max(), which is never reached.
   [[nodiscard]] static int milliseconds_until(time_point deadline) noexcept;
 };
 
-/// While it lives, the library's time stands still, except when it is advanced.
+/// While it exists, the library's time stands still, except when it is advanced.
 class manual_clock {
  public:
   manual_clock() noexcept;

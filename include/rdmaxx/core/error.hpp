@@ -2,8 +2,8 @@
 
 // error: what failed, why, and what a person can do about it.
 //
-// An error is one pointer to shared, cold detail, so that result<T> stays small and its success
-// path free. It knows the call that failed, the std::error_code, a category to branch on, and a
+// An error is one pointer to shared details off the hot path, so result<T> stays small and success
+// costs nothing. It holds the call that failed, the std::error_code, a category to branch on, and a
 // hint.
 //
 //   error: ibv_create_qp failed: Cannot allocate memory [12]: max_send_wr 70000 exceeds the
@@ -26,15 +26,15 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// What kind of trouble it is, and so what a program does next.
+/// The kind of failure, which decides what a program does next.
 enum class error_category : std::uint8_t {
   retryable,    ///< the same call may succeed later
-  peer,         ///< the other side, or the way there, is at fault
-  misuse,       ///< the program asked for what cannot be; retrying will not help
+  peer,         ///< the peer or the network is at fault
+  misuse,       ///< the program asked for something impossible; retrying will not help
   resources,    ///< memory, queue slots, descriptors or a device limit
   gone,         ///< the object, the device or the connection no longer exists
   unsupported,  ///< this device or kernel cannot do it
-  unknown,      ///< it cannot be told which
+  unknown,      ///< none of the above is known to apply
 };
 [[nodiscard]] std::string_view describe(error_category category) noexcept;
 
@@ -51,12 +51,12 @@ struct error_parts {
   std::string operation{};  ///< the call or action that failed: "ibv_create_qp"
   std::error_code code{};
   error_category category = error_category::unknown;
-  std::string problem{};  ///< what is wrong with this very call: "max_send_wr 70000 exceeds …"
+  std::string problem{};  ///< what is wrong with this call: "max_send_wr 70000 exceeds …"
   std::string hint{};     ///< what to do
   std::optional<completion_origin> completion{};
-  /// For a list of requests that was accepted in part: the position of the first one that was not.
+  /// For a list of requests that was posted only in part: the position of the first one not posted.
   std::optional<std::size_t> first_not_posted{};
-  /// For a connection that the peer refused: the bytes that it sent along.
+  /// For a connection that the peer rejected: its private data.
   std::vector<std::byte> peer_data{};
 };
 
@@ -88,8 +88,7 @@ class [[nodiscard]] error {
 
   /// The same error, with more context: "opening rxe0: ibv_open_device failed: …".
   [[nodiscard]] error within(std::string_view action) const;
-  /// The same error, where more is known than its code tells: whose fault it is, whether to try
-  /// again.
+  /// The same error with another category, where more is known than its code says.
   [[nodiscard]] error as(error_category category) const;
 
   operator std::error_code() const noexcept { return code(); }
@@ -136,12 +135,11 @@ class exception : public std::system_error {
 [[nodiscard]] error errno_error(std::string_view operation, int errno_value,
                                 std::string problem = {}, std::string hint = {});
 
-/// The caller asked for what cannot be: EINVAL, with the reason.
+/// The caller asked for something impossible: EINVAL, with the reason.
 [[nodiscard]] error misuse_error(std::string_view operation, std::string problem,
                                  std::string hint = {});
 
-/// A timed wait has ended without what it waited for: ETIMEDOUT, "timed out after 2 s waiting for
-/// an event on fd 7".
+/// A timed wait ran out of time: ETIMEDOUT, "timed out after 2 s waiting for an event on fd 7".
 [[nodiscard]] error timed_out_error(std::string_view operation, std::chrono::milliseconds waited,
                                     std::string_view awaited, std::string hint = {});
 

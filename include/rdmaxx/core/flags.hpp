@@ -49,11 +49,11 @@ class flags {
   [[nodiscard]] constexpr value_type bits() const noexcept { return bits_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
   [[nodiscard]] constexpr int count() const noexcept { return std::popcount(bits_); }
-  /// True if every bit of `set` is here.
+  /// True if every bit of `set` is set.
   [[nodiscard]] constexpr bool has(flags set) const noexcept {
     return (bits_ & set.bits_) == set.bits_;
   }
-  /// True if at least one bit of `set` is here.
+  /// True if at least one bit of `set` is set.
   [[nodiscard]] constexpr bool has_any(flags set) const noexcept {
     return (bits_ & set.bits_) != 0;
   }
@@ -64,7 +64,7 @@ class flags {
 
   friend constexpr flags operator|(flags a, flags b) noexcept { return a |= b; }
   friend constexpr flags operator&(flags a, flags b) noexcept { return a &= b; }
-  /// What is in `a` and not in `b`.
+  /// The bits of `a` that are not in `b`.
   friend constexpr flags operator-(flags a, flags b) noexcept { return a -= b; }
   friend constexpr bool operator==(flags, flags) noexcept = default;
 

@@ -2,7 +2,7 @@
 
 // format: every describable type can be an argument of fmt::format.
 //
-// Kept apart from the types themselves, so that only who formats pays for <fmt/format.h>.
+// Kept apart from the types themselves, so that only code that formats pays for <fmt/format.h>.
 
 #include <string_view>
 
@@ -15,7 +15,7 @@ template <class T>
 struct fmt::formatter<T, char> : fmt::formatter<std::string_view, char> {
   template <class Context>
   auto format(const T& value, Context& context) const {
-    // Held by auto: describe() gives a string for composed texts and a string_view for names.
+    // auto: describe() returns a string for composed texts and a string_view for names.
     const auto text = describe(value);
     return fmt::formatter<std::string_view, char>::format(std::string_view(text), context);
   }

@@ -2,9 +2,9 @@
 
 // handle: who keeps a verbs object alive.
 //
-// Destroying a verbs object before what was made from it is undefined behaviour in C. Here each
-// object has one heap block, its *resource*, which counts its references and holds references to
-// its parents. Handles are what users hold:
+// In C, destroying a verbs object before its children is undefined behaviour. Here each object has
+// one heap block, its *resource*, which counts its references and holds references to its parents.
+// Handles are what users hold:
 //
 //   shared_handle   copyable; for inner nodes that children refer to (context, protection_domain …)
 //   unique_handle   move-only; for leaves (queue_pair, memory_region …)
@@ -14,14 +14,15 @@
 // memory that a device may still write must not be freed. In a child of a fork(2) the parent's
 // objects are left alone: nothing is destroyed, freed or logged there.
 //
-// Handles cache the native pointer, so the data path does not look into the block; and the block's
-// address never changes, so the C object's *_context can point to it.
+// Handles cache the native pointer, so the data path never reads the block; and the block's address
+// never changes, so the C object's *_context can point to it.
 //
 // Threads: reference counting is atomic; distinct handles of one object may be copied and destroyed
-// in different threads. One handle object is not to be assigned in one thread and used in another.
+// in different threads. Do not assign to one handle object in one thread while another thread uses
+// it.
 //
 // An empty handle may be destroyed, assigned to, moved, compared and described; every other call on
-// it is a broken precondition (core/precondition.hpp).
+// it violates a precondition (core/precondition.hpp).
 
 #include <atomic>
 #include <cstdint>
@@ -36,20 +37,20 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// Who ends an adopted C object.
+/// Who destroys an adopted C object.
 enum class ownership : std::uint8_t {
   owned,  ///< the last handle does, with the C library's ordinary function or `adoption::destroy`
   borrowed,  ///< the caller does, after the last handle has gone
 };
 [[nodiscard]] std::string_view describe(ownership kind) noexcept;
 
-/// How a C object that was made elsewhere is taken over.
+/// How to take over a C object that was created elsewhere.
 struct adoption {
   ownership kind = ownership::owned;
   /// Called instead of the ordinary destroy function, e.g. rdma_destroy_qp; returns 0 or an errno.
   std::function<int()> destroy{};
-  /// Released after the object was destroyed: whatever the object needs and rdmaxx does not know
-  /// of.
+  /// Released after the object has been destroyed: anything that the object needs and rdmaxx does
+  /// not know of.
   std::shared_ptr<void> keep_alive{};
 };
 
@@ -68,7 +69,7 @@ class resource {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
 
-  /// It belongs to the parent of this process.
+  /// True if the object belongs to the parent of this process.
   [[nodiscard]] bool is_made_before_fork() const noexcept {
     return generation_ != fork_generation();
   }
@@ -91,7 +92,7 @@ class resource {
   const std::uint32_t generation_ = fork_generation();
 };
 
-/// The block of one C object: its pointer and how it ends. Derived blocks add references to
+/// The block of one C object: its pointer and how to destroy it. Derived blocks add references to
 /// parents.
 template <class Native>
 class native_resource : public resource {
@@ -100,7 +101,7 @@ class native_resource : public resource {
   native_resource(int (*function)(Native*), const char* call) noexcept
       : destroy_(function), call_(call) {}
 
-  /// Set once the C object exists. Until then the block ends without a destroy call.
+  /// Set once the C object exists. Until then the block is freed without a destroy call.
   Native* native = nullptr;
   adoption adopted{};
 
@@ -119,11 +120,13 @@ class native_resource : public resource {
     return std::string(call_) + "(" + name() + ")";
   }
 
-  /// What the C object's end would wait for; it still exists, and no handle does.
+  /// Runs before the destroy call, to release what it would wait for. The C object still exists,
+  /// its handles do not.
   virtual void prepare_end() noexcept {}
-  /// The C object is gone, or is its owner's alone again; `native` is only a number now.
+  /// The C object has been destroyed or handed back to its owner; `native` is only a number now.
   virtual void let_go() noexcept {}
-  /// "queue_pair 0x11 on rxe0"; the C object may already be half gone, so only remembered facts.
+  /// "queue_pair 0x11 on rxe0"; uses only remembered facts, because the C object may already be
+  /// partly destroyed.
   [[nodiscard]] virtual std::string name() const = 0;
 
   int (*destroy_)(Native*);
@@ -182,14 +185,14 @@ class handle {
       : native_(std::exchange(other.native_, nullptr)), block_(std::move(other.block_)) {}
   handle& operator=(const handle&) noexcept = default;
   handle& operator=(handle&& other) noexcept {
-    // The new reference is in place before the old one goes: its destruction may run callbacks.
+    // Sets the new reference before releasing the old one, whose destruction may run callbacks.
     native_ = std::exchange(other.native_, nullptr);
     block_ = std::move(other.block_);
     return *this;
   }
   ~handle() = default;
 
-  /// The C object, for a call that needs one: using an empty handle is a broken precondition.
+  /// The C object, for a call that needs one: an empty handle violates the precondition.
   [[nodiscard]] Native* live(
       const char* hint = detail::use_the_other,
       const detail::call_site& call = detail::call_site::current()) const noexcept {
@@ -226,8 +229,7 @@ class unique_handle : public handle<Native> {
 
 namespace detail {
 
-/// The library's own way inside: makes handles and finds their blocks. Every handle type befriends
-/// it.
+/// Internal access: creates handles and finds their blocks. Every handle type befriends it.
 struct handle_access {
   template <class Handle, class... Arguments>
   [[nodiscard]] static Handle make(Arguments&&... arguments) {
@@ -239,7 +241,7 @@ struct handle_access {
     expect(static_cast<bool>(of.block_), empty_handle, use_the_other, call);
     return *static_cast<Block*>(of.block_.get());
   }
-  /// A failure if the object belongs to the parent of this process.
+  /// An error if the object belongs to the parent of this process.
   template <class Native>
   [[nodiscard]] static result<void> check_process(const handle<Native>& of,
                                                   std::string_view operation,

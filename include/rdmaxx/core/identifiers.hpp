@@ -1,6 +1,6 @@
 #pragma once
 
-// identifiers: the numbers that RDMA objects and operations are known by.
+// identifiers: the numbers that identify RDMA objects and operations.
 
 #include <cstdint>
 
@@ -32,7 +32,7 @@ using rkey = strong_integer<detail::rkey_tag, std::uint32_t>;
 using qpn = strong_integer<detail::qpn_tag, std::uint32_t>;
 /// Packet sequence number, 24 bits.
 using psn = strong_integer<detail::psn_tag, std::uint32_t>;
-/// Q_Key: a UD receiver drops what does not carry its own.
+/// Q_Key: a UD receiver drops datagrams that do not carry its own.
 using qkey = strong_integer<detail::qkey_tag, std::uint32_t>;
 /// Partition key.
 using pkey = strong_integer<detail::pkey_tag, std::uint16_t>;

@@ -1,6 +1,6 @@
 #pragma once
 
-// language: rdmaxx is C++23, as GCC 12 and Clang 19 have it.
+// language: rdmaxx is C++23, as GCC 12 and Clang 19 implement it.
 
 /// Below the published value, because GCC 12 announces its C++23 with this one.
 #define RDMAXX_NEEDS_CPLUSPLUS 202100L

@@ -1,6 +1,6 @@
 #pragma once
 
-// log: where the library reports what it can return to nobody, such as a destructor's failure.
+// log: where the library reports what it cannot return to a caller, such as a destructor's failure.
 //
 // Everything else is an error value; nothing on the data path logs. The sink is replaceable: the
 // default one writes warnings and errors to standard error, and
@@ -25,7 +25,7 @@ using log_sink = std::function<void(log_level, std::string_view message)>;
 /// Sends messages to `sink` from now on; an empty one restores the default.
 void set_log_sink(log_sink sink);
 
-/// Messages below this level are not formatted nor handed to the sink.
+/// Messages below this level are neither formatted nor passed to the sink.
 void set_log_threshold(log_level level) noexcept;
 [[nodiscard]] log_level log_threshold() noexcept;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// precondition: what a caller must hold true, checked where the build asks for it.
+// precondition: what a caller must guarantee, checked where the build asks for it.
 //
 // An empty handle (default-constructed or moved from) refers to no C object, and using it is a
 // mistake of the program, not a failure to handle. Where checks are on, such a call ends the
@@ -10,9 +10,9 @@
 //   from [hint: use the object that it was moved to]
 //
 // Checks are on where NDEBUG is not defined, as for assert(), and wherever RDMAXX_HARDENED is 1
-// (CMake: -DRDMAXX_HARDENED=ON, which also holds for what links the library). A release build
-// without it pays no instruction. As with assert(), the setting is that of the translation unit:
-// inline functions follow the program's, the others that of the library's own build.
+// (CMake: -DRDMAXX_HARDENED=ON, which also applies to targets that link the library). A release
+// build without it pays no instruction. As with assert(), the setting is that of the translation
+// unit: inline functions follow the program's setting, all others that of the library's build.
 //
 // Threads: any.
 
@@ -41,7 +41,7 @@ using call_site = std::source_location;
 [[noreturn, gnu::cold]] void precondition_failed(const char* problem, const char* hint,
                                                  const call_site& call) noexcept;
 
-/// Ends the program unless `held`; nothing at all where checks are off.
+/// Aborts the program unless `held`; does nothing where checks are off.
 inline void expect([[maybe_unused]] bool held, [[maybe_unused]] const char* problem,
                    [[maybe_unused]] const char* hint,
                    [[maybe_unused]] const call_site& call = call_site::current()) noexcept {

@@ -13,7 +13,7 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// A wait of this length lasts until the event comes.
+/// A wait of this length lasts until the event arrives.
 inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt;
 
 /// `timeout` from now, a year at most (core/deadline.hpp).
@@ -21,7 +21,7 @@ inline constexpr std::optional<std::chrono::milliseconds> forever = std::nullopt
 
 namespace detail {
 
-/// When a wait of that length is over: time_point::max() is never.
+/// When a wait of that length ends; time_point::max() means never.
 [[nodiscard]] inline library_clock::time_point wait_end(
     std::optional<std::chrono::milliseconds> timeout) noexcept {
   return timeout ? deadline_after(*timeout) : library_clock::time_point::max();
@@ -29,15 +29,17 @@ namespace detail {
 
 }  // namespace detail
 
-/// True when `fd` is readable, false once `deadline` has passed; time_point::max() never does. The
-/// timed waits are built on this; their own timeouts are errors. Signals do not end the wait.
+/// True when `fd` is readable, false once `deadline` has passed; time_point::max() means no
+/// deadline. The timed waits are built on this, but report a timeout as an error. Signals do not
+/// end the wait.
 [[nodiscard]] result<bool> wait_readable_until(int fd, library_clock::time_point deadline);
 [[nodiscard]] result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> timeout);
 
-/// Calls `try_get`, which returns result<optional<Event>>, until it gives an event. After `timeout`
-/// the error is what `timed_out` makes of that time (timed_out_error()).
+/// Calls `try_get`, which returns result<optional<Event>>, until it returns an event. After
+/// `timeout` the error is `timed_out(timeout)` (see timed_out_error()).
 ///
-/// Several threads may wait for one descriptor: whoever finds the event taken waits on.
+/// Several threads may wait for one descriptor: a thread whose event another one took keeps
+/// waiting.
 template <class TryGet, std::invocable<std::chrono::milliseconds> TimedOut>
 [[nodiscard]] auto wait_for_event(int fd, std::optional<std::chrono::milliseconds> timeout,
                                   TryGet try_get, TimedOut timed_out)

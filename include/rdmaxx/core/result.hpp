@@ -29,7 +29,7 @@ class [[nodiscard]] result : public std::expected<T, error> {
   // Implicit: `return some_error;` is how functions fail.
   result(error failure) noexcept : base(std::unexpect, std::move(failure)) {}
 
-  // std::expected's value() throws bad_expected_access, which tells a person nothing.
+  // std::expected's value() throws bad_expected_access, whose message does not help a person.
   T& value() & { return ensure(), **this; }
   const T& value() const& { return ensure(), **this; }
   // By value: with a reference, `for (auto& c : cq.poll(wc).value())` would read a dead temporary.

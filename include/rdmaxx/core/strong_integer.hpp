@@ -32,7 +32,7 @@ class strong_integer {
   T value_{};
 };
 
-/// Identifiers that people know in hexadecimal (queue pair numbers, keys) print so.
+/// Identifiers that people know in hexadecimal (queue pair numbers, keys) print in hexadecimal.
 template <class Tag, class T>
 [[nodiscard]] std::string describe(strong_integer<Tag, T> integer) {
   if constexpr (Tag::hexadecimal) {

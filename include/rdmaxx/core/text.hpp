@@ -1,10 +1,10 @@
 #pragma once
 
-// text: how things become words.
+// text: describing values in words.
 //
 // A type is *describable* when an overload of describe() in namespace rdmaxx turns it into text.
-// Every public enum, flag set, attribute type and live handle is. From that one function come
-// operator<< (here) and the fmt formatter (core/format.hpp), so that all three always say the same.
+// Every public enum, flag set, attribute type and live handle is. operator<< (here) and the fmt
+// formatter (core/format.hpp) use that one function, so all three always agree.
 
 #include <chrono>
 #include <concepts>
@@ -27,8 +27,8 @@ concept describable = requires(const T& value) {
   { describe(value) } -> std::convertible_to<std::string>;
 };
 
-/// string_view does not convert to string implicitly, so enums, whose names are literals, are told
-/// apart.
+/// string_view does not convert to string implicitly, so enums, whose names are literals, need
+/// their own case.
 template <class T>
 concept named = requires(const T& value) {
   { describe(value) } -> std::same_as<std::string_view>;

@@ -1,6 +1,6 @@
 #pragma once
 
-// unsafe: the tag that a caller writes to take over a promise that the type system cannot keep.
+// unsafe: the tag by which a caller takes responsibility for what the type system cannot guarantee.
 
 #include <rdmaxx/core/variant.hpp>
 
@@ -10,8 +10,8 @@ struct unsafe_t {
   explicit constexpr unsafe_t(int) noexcept {}
 };
 
-/// Passed to functions whose safety depends on what a peer or other code does; each says what it
-/// asks for.
+/// Passed to functions whose safety depends on what a peer or other code does; each documents what
+/// the caller must guarantee.
 inline constexpr unsafe_t unsafe{0};
 
 }  // namespace RDMAXX_NAMESPACE

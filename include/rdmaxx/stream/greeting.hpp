@@ -1,7 +1,7 @@
 #pragma once
 
-// greeting: how two streams find out whether and how they can talk, in the private data of the
-// connection's request and of its acceptance. docs/stream-protocol.md has the bytes.
+// greeting: how two streams negotiate, in the private data of the connection request and of its
+// acceptance. docs/stream-protocol.md has the bytes.
 //
 //   const greeting own{.window = {.buffers = 64, .buffer_bytes = 16384}};
 //   RDMAXX_TRY(auto peer, greeting::from_bytes(request_private_data));
@@ -23,10 +23,9 @@ namespace RDMAXX_NAMESPACE::stream_protocol {
 
 using rdmaxx::operator<<;  // found for the types of this namespace, too
 
-/// The receive buffers of one side, and so the most that the other one may have under way.
+/// The receive buffers of one side, and so the most that the other may have in flight.
 struct receive_window {
-  /// Of the buffers, so many are for frames that are not data: a credit frame, and a stop or a
-  /// reset.
+  /// Buffers reserved for control frames: a credit frame, and a stop or a reset.
   static constexpr std::uint32_t control_buffers = 2;
   static constexpr std::uint32_t fewest_buffers = control_buffers + 1;
   static constexpr std::uint32_t most_buffers = 65536;
@@ -34,14 +33,14 @@ struct receive_window {
   static constexpr std::uint32_t most_bytes = 16U << 20;
 
   std::uint32_t buffers = 64;
-  std::uint32_t buffer_bytes = 16384;  ///< of each one, the frame's header included
-  std::uint32_t growth = 0;            ///< so many buffers more may be lent to a busy peer
+  std::uint32_t buffer_bytes = 16384;  ///< of each buffer, including the frame's header
+  std::uint32_t growth = 0;            ///< how many more buffers a busy peer may get
 
-  /// The data frames that the peer may always have under way, and at most.
+  /// How many data frames the peer may always have in flight, and at most.
   [[nodiscard]] std::uint32_t credits() const noexcept { return buffers - control_buffers; }
   [[nodiscard]] std::uint32_t most_credits() const noexcept { return credits() + growth; }
 
-  /// An error names the limit that does not hold; a window that comes from a peer needs this check.
+  /// The error names the limit that is exceeded. Check windows that come from a peer.
   [[nodiscard]] result<void> check() const;
 
   friend bool operator==(const receive_window&, const receive_window&) noexcept = default;
@@ -55,14 +54,14 @@ inline constexpr std::uint16_t highest_version = 2;  ///< that this library spea
 struct greeting {
   std::uint16_t lowest = lowest_version;
   std::uint16_t highest = highest_version;
-  std::uint32_t features = 0;  ///< bits of optional abilities; version 2 has none
+  std::uint32_t features = 0;  ///< bits of optional features; version 2 has none
   receive_window window{};
   std::uint32_t first_sequence = 0;  ///< of the data frames that this side will send
 
   static constexpr std::size_t serialized_size = 32;
 
   [[nodiscard]] std::array<std::byte, serialized_size> to_bytes() const noexcept;
-  /// Bytes behind the greeting are ignored: connection managers pad private data.
+  /// Bytes after the greeting are ignored, because connection managers pad private data.
   [[nodiscard]] static result<greeting> from_bytes(std::span<const std::byte> bytes);
 
   friend bool operator==(const greeting&, const greeting&) noexcept = default;
@@ -87,7 +86,7 @@ struct agreement {
 /// The highest version that both speak. An error of category peer, or misuse if `own` is wrong.
 [[nodiscard]] result<agreement> negotiate(const greeting& own, const greeting& peer);
 
-/// What the accepting side sends back: its greeting, narrowed down to what was agreed on.
+/// What the accepting side sends back: its greeting, narrowed down to the negotiated terms.
 [[nodiscard]] greeting answer(const greeting& own, const agreement& terms) noexcept;
 
 }  // namespace RDMAXX_NAMESPACE::stream_protocol

@@ -7,11 +7,11 @@
 //   std::string line;
 //   std::getline(io, line);
 //
-// Reading needs no buffer of its own: the characters are where the device has put them. A failed
-// operation sets badbit, the end of the stream eofbit; failure() has the error. What could not be
-// sent in time stays buffered: clear() and flush again.
+// Reading needs no buffer: it reads the characters where the device put them. A failed operation
+// sets badbit, the end of the stream eofbit; failure() has the error. Bytes that could not be sent
+// in time stay buffered: clear() and flush again.
 //
-// Lifetime: owns its stream; the destructor sends what is buffered, if the peer takes it within a
+// Lifetime: owns its stream; the destructor sends buffered bytes if the peer accepts them within a
 // second. Threads: one at a time.
 
 #include <array>
@@ -34,7 +34,7 @@ class stream_buffer : public std::streambuf {
   ~stream_buffer() override;
 
   [[nodiscard]] rdmaxx::stream& stream() noexcept { return stream_; }
-  /// Why the last operation failed, if it has.
+  /// Why the last operation failed, if it did.
   [[nodiscard]] const std::optional<error>& failure() const noexcept { return failure_; }
 
  protected:

@@ -3,11 +3,11 @@
 // protocol_engine: the rules of a stream's protocol over one reliable connection, without any I/O.
 //
 // It decides which frame is sent next, what a received frame means, which receive buffer can be
-// posted again, and when the connection is over. It has two halves, send_half and receive_half;
-// here is what concerns both: frames, which carry news of one half to the peer's other one, and the
-// end. A driver (a stream) owns the connection and the memory and does what the engine says;
-// docs/stream-protocol.md has the protocol and the driver's loop. It begins when both greetings are
-// known and all receive buffers are posted.
+// posted again, and when the connection is over. It has two halves, send_half and receive_half; the
+// engine itself handles what concerns both: frames, which carry the state of one half to the peer's
+// other half, and the end. A driver (a stream) owns the connection and the memory and does what the
+// engine says; docs/stream-protocol.md has the protocol and the driver's loop. The engine starts
+// when both greetings are known and all receive buffers are posted.
 //
 //   auto engine = protocol_engine::create(terms, {.control = …, .send = …, .receive = …}).value();
 //   auto& sending = engine.sending(); auto& receiving = engine.receiving();
@@ -20,8 +20,8 @@
 //   RDMAXX_TRY(engine.received(buffer, bytes));
 //   auto here = receiving.readable(); use(here); receiving.consume(here.size());
 //
-// Lifetime: the memory is the driver's, stays where it is, and outlives the engine and whatever the
-// device still does with it. Destroying an engine does nothing.
+// Lifetime: the memory belongs to the driver, does not move, and outlives the engine and the
+// device's use of it. Destroying an engine does nothing.
 //
 // Threads: one at a time. The stream holds a lock.
 //
@@ -46,7 +46,7 @@ namespace RDMAXX_NAMESPACE::stream_protocol {
 class protocol_engine {
  public:
   /// All buffers of the pool that the greeting announced are posted. Memory that does not fit the
-  /// agreement is an error (misuse).
+  /// negotiated terms is an error (misuse).
   [[nodiscard]] static result<protocol_engine> create(const agreement& terms,
                                                       const engine_memory& memory);
 
@@ -61,28 +61,28 @@ class protocol_engine {
   [[nodiscard]] receive_half& receiving() noexcept { return receiving_; }
   [[nodiscard]] const receive_half& receiving() const noexcept { return receiving_; }
 
-  /// The next frame to send now, if any. Post what receiving().next_to_post() gives before asking.
+  /// The next frame to send now, if any. First post what receiving().next_to_post() returns.
   [[nodiscard]] std::optional<outgoing_frame> next_send() noexcept;
-  /// Something that could not be handed out may be when a send has completed.
+  /// A completed send may allow more frames to be handed out.
   [[nodiscard]] bool waits_for_sends() const noexcept;
-  /// A frame of `bytes` has arrived in a buffer of the pool. An error that is the peer's fault is
-  /// the failure() as well.
+  /// A frame of `bytes` has arrived in a buffer of the pool. An error caused by the peer also
+  /// becomes the failure().
   [[nodiscard]] result<void> received(std::size_t buffer, std::size_t bytes);
 
   /// Gives up: the peer's reads and writes fail with ECONNRESET, ours with ECONNABORTED.
   void abort();
-  /// There is no connection any more. Call it after what had arrived was given to received().
-  /// Unless both sides had ended the stream before, that is a failure(); what has arrived can
-  /// still be read. A peer that disconnects `in_order` after its fin has got ours, too, even if the
-  /// device could not tell any more.
+  /// The connection has ended. Call this after passing everything that had arrived to received().
+  /// Unless both sides had ended the stream before, that is a failure(); data that has arrived can
+  /// still be read. A peer that disconnects `in_order` after its fin has received ours, too, even
+  /// if the device could no longer report it.
   void connection_lost(bool in_order = false);
   /// The connection has nothing more to do: both sides have ended the stream, or it has failed and
   /// the peer knows, as far as it can be told.
   [[nodiscard]] bool wants_disconnect() const noexcept;
-  /// Gives back what it has of its pools: whoever shares them with others calls it when the queue
-  /// pair is gone, and nothing else then.
+  /// Returns its buffers to its pools. For shared pools: call it after the queue pair has been
+  /// destroyed, and nothing else afterwards.
   void leave() noexcept;
-  /// Why the connection has failed. Stays as it is.
+  /// Why the connection has failed. The first failure stays.
   [[nodiscard]] const std::optional<error>& failure() const noexcept { return core_->failure; }
 
   [[nodiscard]] const agreement& terms() const noexcept { return core_->terms; }
@@ -99,7 +99,7 @@ class protocol_engine {
     return sending_.has_sent_fin() && receiving_.has_peer_fin();
   }
 
-  std::unique_ptr<engine_core> core_;  ///< where both halves find it when the engine is moved
+  std::unique_ptr<engine_core> core_;  ///< on the heap, so that both halves find it after a move
   send_half sending_;
   receive_half receiving_;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// receive_half: the half of a protocol_engine that receives: which buffers hold bytes to be read,
-// which ones are free again, and how many frames the peer may send.
+// receive_half: the receiving half of a protocol_engine: which buffers hold unread bytes, which are
+// free again, and how many frames the peer may send.
 //
 // Lifetime: a part of its engine. Threads: one at a time, for the engine as a whole.
 
@@ -20,44 +20,44 @@ namespace RDMAXX_NAMESPACE::stream_protocol {
 
 class receive_half {
  public:
-  // --- what a reader does ----------------------------------------------------------------------
+  // --- for readers -----------------------------------------------------------------------------
 
-  /// The next received bytes where they lie, as many as lie together. Valid until consume().
+  /// The next received bytes in place, as many as are contiguous. Valid until consume().
   [[nodiscard]] std::span<const std::byte> readable() const noexcept;
   /// The first `bytes` (at most available()) have been read.
   void consume(std::size_t bytes) noexcept;
   /// Copies and consumes. 0: wait for can_read(), unless at_end() or check() says otherwise.
   [[nodiscard]] std::size_t read(std::span<std::byte> into) noexcept;
 
-  /// The bytes that can be read at once.
+  /// How many bytes can be read without waiting.
   [[nodiscard]] std::size_t available() const noexcept { return available_; }
-  /// True if read() gives something, or never will again.
+  /// True if read() returns something, or never will again.
   [[nodiscard]] bool can_read() const noexcept {
     return available_ != 0 || peer_fin_ || is_shut_down_ || core_->failure;
   }
-  /// The peer has shut down writing and everything was read, or shutdown() was called.
+  /// The peer has shut down writing and everything has been read, or shutdown() was called.
   [[nodiscard]] bool at_end() const noexcept;
-  /// An error if nothing can be read any more, and that is not the end of the stream.
+  /// An error if nothing can be read any more and this is not the end of the stream.
   [[nodiscard]] result<void> check() const;
-  /// Nothing more will be read: what is here and what still comes is dropped, the peer's writes
-  /// fail.
+  /// Nothing more will be read: data that has arrived or still arrives is dropped, and the peer's
+  /// writes fail.
   void shutdown() noexcept;
 
-  // --- what a driver does ----------------------------------------------------------------------
+  // --- for drivers -----------------------------------------------------------------------------
 
   /// The next buffer of the pool to post; none after a failure.
   [[nodiscard]] std::optional<std::size_t> next_to_post() noexcept {
     if (core_->failure) return std::nullopt;
     return pool().next_to_post();
   }
-  /// It has been posted, so that the peer may be told.
+  /// The buffer has been posted, so it may be granted to the peer.
   void posted(std::size_t buffer) noexcept { pool().posted(buffer); }
   [[nodiscard]] std::span<std::byte> memory_of(std::size_t buffer) const noexcept {
     return pool().memory_of(buffer);
   }
   /// Data frames that the peer has been told it may send, beyond those that have arrived.
   [[nodiscard]] std::uint32_t window() const noexcept { return advertised_ - expected_; }
-  /// Of the pool's spare buffers.
+  /// How many of the pool's spare buffers it has borrowed.
   [[nodiscard]] std::uint32_t borrowed() const noexcept { return borrowed_; }
 
  private:
@@ -72,8 +72,8 @@ class receive_half {
   }
   [[nodiscard]] std::optional<std::string> objection_to(const frame_header& header) const;
   void take(const frame_header& header, std::uint32_t buffer) noexcept;
-  // What the frames of the sending half tell.
-  /// Everything that is free has been posted: decides what the next frame tells the peer.
+  // What the frames of the sending half report.
+  /// All free buffers have been posted: decides what the next frame grants to the peer.
   void grant() noexcept;
   [[nodiscard]] std::uint32_t granted() const noexcept { return granted_; }
   [[nodiscard]] std::uint8_t acknowledged() const noexcept { return control_received_; }
@@ -81,16 +81,16 @@ class receive_half {
     advertised_ = granted_;
     control_acknowledged_ = control_received_;
   }
-  /// More than half of what the peer may send is news to it.
+  /// The peer has not been told of more than half of what it may send.
   [[nodiscard]] bool is_credit_due() const noexcept;
   [[nodiscard]] bool is_stop_due() const noexcept { return stop_due_; }
   void stop_handed() noexcept { stop_due_ = false; }
   [[nodiscard]] bool has_peer_fin() const noexcept { return peer_fin_; }
   void drop_unread() noexcept;
-  /// The stream gives back what it has of a pool that others go on using.
+  /// Returns the stream's buffers to a pool that others keep using.
   void leave() noexcept;
 
-  /// Data frames that the peer may have under way and this side unread.
+  /// Data frames that the peer may have in flight or this side unread.
   [[nodiscard]] std::uint32_t buffers() const noexcept {
     return core_->terms.own.credits() + borrowed_;
   }
@@ -98,12 +98,12 @@ class receive_half {
   engine_core* core_;
   receive_pool::list unread_;
   std::size_t available_ = 0;
-  std::uint32_t held_ = 0;  // buffers that hold data which is not read yet
+  std::uint32_t held_ = 0;  // buffers that hold unread data
   std::uint32_t borrowed_ = 0;
   std::uint32_t expected_;    // the sequence of the peer's next data frame
-  std::uint32_t granted_;     // up to which the peer may send when it is told
+  std::uint32_t granted_;     // up to which the peer may send once it is told
   std::uint32_t advertised_;  // up to which it has been told
-  std::uint32_t ready_;       // up to which it has something to send, as far as it has said so
+  std::uint32_t ready_;       // up to which it has reported data to send
   std::uint8_t control_received_ = 0;
   std::uint8_t control_acknowledged_ = 0;
   bool peer_fin_ = false;

@@ -3,13 +3,13 @@
 // send_pool: the buffers from which one stream, or many, send. A stream borrows one when bytes are
 // written, and gives it back when the device has sent them.
 //
-// Streams that share a pool borrow no more than their peers have given credits for, and as long as
-// more than half of the buffers are there one more, in which small writes gather. So half of the
-// buffers come back as soon as the device has done its work, whatever the peers' programs do: those
-// that do not read keep them from nobody.
+// Streams that share a pool borrow at most as many buffers as they have credits and, while more
+// than half of the buffers are free, one more to gather small writes. So half of the buffers always
+// return as soon as the device has sent them, whatever the peers' programs do: a peer that does not
+// read cannot block other streams.
 //
-// Lifetime: the memory is the caller's and outlives the pool; the pool outlives the engines that
-// send from it. Threads: one at a time, for a pool and all its engines.
+// Lifetime: the memory belongs to the caller and outlives the pool; the pool outlives the engines
+// that send from it. Threads: one at a time, for a pool and all its engines.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,14 +25,14 @@ class send_pool {
  public:
   enum class use : std::uint8_t { by_one, by_many };
 
-  /// As many buffers as the memory has room for.
+  /// As many buffers as fit into the memory.
   send_pool(std::span<std::byte> memory, std::uint32_t buffer_bytes, use who = use::by_one);
 
   [[nodiscard]] std::size_t size() const noexcept { return memory_.size() / buffer_bytes_; }
   [[nodiscard]] std::uint32_t buffer_bytes() const noexcept { return buffer_bytes_; }
   [[nodiscard]] std::size_t available() const noexcept { return free_.size(); }
   [[nodiscard]] bool is_shared() const noexcept { return use_ == use::by_many; }
-  /// Buffers for one stream, beyond what can be sent at once.
+  /// How many buffers a stream may borrow beyond its credits.
   [[nodiscard]] std::uint32_t lent_without_credit() const noexcept {
     return available() > size() / 2 ? 1 : 0;
   }
@@ -43,7 +43,7 @@ class send_pool {
  private:
   friend class send_half;
 
-  /// If one is available().
+  /// Only if one is available().
   [[nodiscard]] std::uint32_t borrow() noexcept {
     const auto buffer = free_.back();
     free_.pop_back();

@@ -1,7 +1,7 @@
 #pragma once
 
-// sendable_elements: what a stream takes besides bytes: values that lie side by side in memory and
-// mean the same to a peer as their bytes do.
+// sendable_elements: what a stream accepts besides bytes: contiguous values that the peer can
+// rebuild from their bytes.
 
 #include <concepts>
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// Strings, vectors, arrays and spans of trivially copyable values. Not of pointers or views, whose
+/// Strings, vectors, arrays and spans of trivially copyable values. Not pointers or views, whose
 /// bytes mean nothing elsewhere (a list of spans is gathered instead), and not "text", which ends
-/// in a zero that nobody means to send.
+/// in a zero that is not meant to be sent.
 template <class Range>
 concept sendable_elements =
     std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&

@@ -11,19 +11,20 @@
 // docs/stream-protocol.md describes what goes over the wire. The peer is a stream from a listener,
 // see stream/stream_listener.hpp.
 //
-// The end: close() ends the stream in order: what was written arrives, and what the peer still
+// The end: close() ends the stream in order: everything written arrives, and what the peer still
 // sends is read and dropped until it ends its side, too. shutdown(direction::write) ends one
-// direction: the peer reads the end, and can go on writing. abort() gives up at once: the peer's
+// direction: the peer reads the end and can keep writing. abort() gives up at once: the peer's
 // calls fail with ECONNRESET. A connection that is lost without any of these fails with
-// ECONNABORTED, so the end of a stream (0 bytes read) always means that the peer wanted it.
+// ECONNABORTED, so the end of a stream (0 bytes read) always means that the peer ended it on
+// purpose.
 //
-// Lifetime: move-only. The destructor of a stream that was not closed waits for
-// stream_options::linger at most until what was written has arrived, then disconnects. What is
-// lost by that, unread or not known to have arrived, is logged with its size. Threads: one at a
-// time, except for abort(), which any thread may call; into_split() gives two halves for two
-// threads. Timeouts are for whole calls: read() and write() that time out fail with ETIMEDOUT and
-// have lost nothing; the error of read_exactly() and write_all() says how many bytes they got.
-// A stream that was moved from can only be destroyed or assigned to.
+// Lifetime: move-only. The destructor of a stream that was not closed waits up to
+// stream_options::linger until everything written has arrived, then disconnects. It logs how many
+// bytes were unread or may not have arrived. Threads: one at a time, except for abort(), which any
+// thread may call; into_split() returns two halves for two threads. Timeouts apply to whole calls:
+// read() and write() that time out fail with ETIMEDOUT and lose nothing; the error of
+// read_exactly() and write_all() says how many bytes were transferred. A moved-from stream can only
+// be destroyed or assigned to.
 
 #include <chrono>
 #include <cstddef>
@@ -58,13 +59,13 @@ enum class direction : std::uint8_t { read, write, both };
 
 using stream_statistics = stream_protocol::engine_statistics;
 
-/// What a stream is made of, for those who want more than it offers.
+/// The objects behind a stream, for code that needs more than it offers.
 struct stream_native {
   const cm_id& id;
-  const queue_pair& qp;  ///< empty once a zero-copy write has had to destroy it
+  const queue_pair& qp;  ///< empty after a zero-copy write had to destroy it
 };
 
-/// Receiving. All of it counts for stream and read_half alike.
+/// Receiving, for stream and read_half alike.
 class stream_reader {
  public:
   stream_reader(const stream_reader&) = delete;
@@ -74,29 +75,30 @@ class stream_reader {
   [[nodiscard]] result<std::size_t> read(std::span<std::byte> into) {
     return read(std::span(&into, 1));
   }
-  /// The same into several places, one after the other.
+  /// The same into several buffers, one after the other.
   [[nodiscard]] result<std::size_t> read(std::span<const std::span<std::byte>> into);
-  /// What has arrived already; nothing if it would have to wait.
+  /// What has already arrived; nothing if it would have to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_read(std::span<std::byte> into);
-  /// All of it; the end of the stream before that is an error (ENODATA).
+  /// Fills all of it; if the stream ends before that, the error is ENODATA.
   [[nodiscard]] result<void> read_exactly(std::span<std::byte> into) {
     return read_exactly(std::span(&into, 1));
   }
   [[nodiscard]] result<void> read_exactly(std::span<const std::span<std::byte>> into);
-  /// A string, vector, array or span of its size: the bytes of its elements, as the peer has them.
+  /// Fills a string, vector, array or span of the current size with the bytes of its elements, as
+  /// the peer sent them.
   template <detail::sendable_elements Range>
     requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>)
   [[nodiscard]] result<void> read_exactly(Range&& into) {  // NOLINT(*-std-forward)
     return read_exactly(std::span<std::byte>(std::as_writable_bytes(std::span(into))));
   }
 
-  /// Received bytes where they lie, without a copy; empty at the end. Valid until the next call
-  /// that reads.
+  /// Received bytes in place, without a copy; empty at the end. Valid until the next call that
+  /// reads.
   [[nodiscard]] result<std::span<const std::byte>> peek();
-  /// The first `bytes` have been read. More than there are is as many as there are.
+  /// Marks the first `bytes` as read, at most as many as there are.
   void consume(std::size_t bytes);
 
-  /// For each call; forever waits as long as it takes.
+  /// The timeout of each call; forever means no limit.
   void set_read_timeout(std::optional<std::chrono::milliseconds> timeout) noexcept {
     read_timeout_ = timeout;
   }
@@ -113,23 +115,23 @@ class stream_reader {
   std::optional<std::chrono::milliseconds> read_timeout_;
 };
 
-/// Sending. All of it counts for stream and write_half alike.
+/// Sending, for stream and write_half alike.
 class stream_writer {
  public:
   stream_writer(const stream_writer&) = delete;
   stream_writer& operator=(const stream_writer&) = delete;
 
-  /// Takes at least one byte. That it has been taken does not mean that it has arrived: see
-  /// flush().
+  /// Accepts at least one byte and returns how many. Accepted bytes have not necessarily arrived:
+  /// see flush().
   [[nodiscard]] result<std::size_t> write(std::span<const std::byte> from) {
     return write(std::span(&from, 1));
   }
-  /// The same from several places, one after the other.
+  /// The same from several buffers, one after the other.
   [[nodiscard]] result<std::size_t> write(std::span<const std::span<const std::byte>> from);
   [[nodiscard]] result<std::size_t> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// What can be taken at once; nothing if it would have to wait.
+  /// Accepts what it can without waiting; returns nothing if it would have to wait.
   [[nodiscard]] result<std::optional<std::size_t>> try_write(std::span<const std::byte> from);
   [[nodiscard]] result<void> write_all(std::span<const std::byte> from) {
     return write_all(std::span(&from, 1));
@@ -140,19 +142,19 @@ class stream_writer {
     return write_all(std::as_bytes(std::span(text)));
   }
   /// The bytes of the elements of a string, vector, array or span, as they are in memory: the peer
-  /// has the same layout, or the program sees to it.
+  /// must have the same layout, or the program converts.
   template <detail::sendable_elements Range>
   [[nodiscard]] result<void> write_all(const Range& from) {
     return write_all(std::span<const std::byte>(std::as_bytes(std::span(from))));
   }
-  /// All of `from`, which lies in the region, without a copy: returns when the device has sent it.
-  /// The region is one of the stream's own domain: native().qp.pd(). A timeout aborts the stream,
-  /// because the device may still be reading.
+  /// Sends all of `from`, which lies in the region, without a copy, and returns when the device has
+  /// sent it. The region must belong to the stream's own domain: native().qp.pd(). A timeout aborts
+  /// the stream, because the device may still be reading.
   [[nodiscard]] result<void> write_all(const memory_region& region,
                                        std::span<const std::byte> from);
 
-  /// Returns when everything that was written has arrived at the peer's device; on iWARP, when it
-  /// has left this one.
+  /// Returns when everything written has arrived at the peer's device; on iWARP, when it has left
+  /// this one.
   [[nodiscard]] result<void> flush();
 
   void set_write_timeout(std::optional<std::chrono::milliseconds> timeout) noexcept {
@@ -171,24 +173,24 @@ class stream_writer {
   std::optional<std::chrono::milliseconds> write_timeout_;
 };
 
-/// The halves of a stream, for two threads; what belongs to the connection goes with the last one.
-/// Each can be closed in order, or both be put together again. The end of a write_half shuts down
-/// writing, that of a read_half reading.
+/// The halves of a stream, for two threads; the connection ends with the last one. Each can be
+/// closed in order, or both joined again. Destroying a write_half shuts down writing, destroying a
+/// read_half reading.
 class read_half;
 class write_half;
 
 class stream : public stream_reader, public stream_writer {
  public:
-  /// The whole way: the name, the route, the connection, the greeting.
+  /// Does everything: looks up the name and the route, connects, and exchanges greetings.
   [[nodiscard]] static result<stream> connect(std::string_view peer,
                                               const stream_options& options = {});
   [[nodiscard]] static result<stream> connect(const socket_address& peer,
                                               const stream_options& options = {});
 
-  /// write: the peer reads the end. read: the peer's writes fail with EPIPE. Waits for nothing.
+  /// write: the peer reads the end. read: the peer's writes fail with EPIPE. Does not wait.
   void shutdown(direction which);
-  /// In order, both ways. An error if the peer has not ended its side in time (then the stream is
-  /// aborted), or the stream has failed.
+  /// Ends both directions in order. An error if the peer does not end its side in time (the stream
+  /// is then aborted), or if the stream has failed.
   [[nodiscard]] result<void> close(
       std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread.
@@ -198,13 +200,13 @@ class stream : public stream_reader, public stream_writer {
   [[nodiscard]] socket_address peer_address() const;
   [[nodiscard]] stream_statistics statistics() const;
   [[nodiscard]] stream_native native() const;
-  /// Readable when something may have happened since a try_read() or try_write() that gave nothing,
-  /// whatever else was called meanwhile.
+  /// Readable when something may have happened since a try_read() or try_write() that returned
+  /// nothing, whatever else was called meanwhile.
   [[nodiscard]] result<int> fd() const;
 
   [[nodiscard]] std::pair<read_half, write_half> into_split() &&;
-  /// The halves of one stream make it whole again. Those of two are refused (misuse) and stay what
-  /// they are.
+  /// Joins the halves of one stream again. Halves of different streams are refused (misuse) and
+  /// stay unchanged.
   [[nodiscard]] static result<stream> join(read_half&& reading, write_half&& writing);
 
  private:
@@ -228,8 +230,8 @@ class read_half : public stream_reader {
   read_half& operator=(const read_half&) = delete;
   ~read_half() { end(); }
 
-  /// Reads and drops what the peer still sends, until it ends its side; ETIMEDOUT if it does not in
-  /// time, after which reading can go on.
+  /// Reads and drops what the peer still sends, until it ends its side; ETIMEDOUT if it does not do
+  /// so in time, after which reading can continue.
   [[nodiscard]] result<void> close(
       std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread; ends both halves.
@@ -250,11 +252,11 @@ class write_half : public stream_writer {
   write_half& operator=(const write_half&) = delete;
   ~write_half() { end(); }
 
-  /// The peer reads the end. Waits for nothing.
+  /// The peer reads the end. Does not wait.
   void shutdown();
-  /// The same, and returns when that and everything before it has arrived at the peer's device; on
-  /// iWARP, when it has left this one; ETIMEDOUT if that takes longer, and it is then still under
-  /// way. A stream of which both halves were closed has ended as by stream::close().
+  /// The same, but returns when the end and everything before it has arrived at the peer's device;
+  /// on iWARP, when it has left this one; ETIMEDOUT if that takes longer, and it is then still in
+  /// flight. Closing both halves ends the stream like stream::close().
   [[nodiscard]] result<void> close(
       std::chrono::milliseconds timeout = stream_options::default_close_timeout);
   /// Any thread; ends both halves.

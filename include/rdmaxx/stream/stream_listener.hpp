@@ -5,15 +5,15 @@
 //   auto l = stream_listener::listen("0.0.0.0:7471").value();
 //   for (;;) serve(l.accept().value());
 //
-// Whatever a single peer does, or fails to do, is an error of category peer, after which a server
-// carries on: a peer that does not speak the protocol, or speaks another version of it, is refused;
-// one that was answered has stream_options::connect_timeout to establish the connection. A slow
-// peer delays nobody else: up to max_half_open may be half-open at once, and streams are accepted
-// in the order in which they are established. Further requests wait until one of those is done or
-// timed out.
+// Anything that a single peer does wrong, or too late, is an error of category peer, after which a
+// server carries on: a peer that does not speak the protocol, or speaks another version of it, is
+// rejected; one that was answered has stream_options::connect_timeout to establish the connection.
+// A slow peer delays no other: up to max_half_open may be half-open at once, and streams are
+// accepted in the order in which they are established. Further requests wait until one of those is
+// done or timed out.
 //
-// Lifetime: move-only; independent of its streams. Peers that nobody has accepted when it ends are
-// refused. Threads: accept() and try_accept() from any threads.
+// Lifetime: move-only; independent of its streams. Destroying it rejects peers that have not been
+// accepted. Threads: accept() and try_accept() from any threads.
 
 #include <chrono>
 #include <cstddef>
@@ -37,10 +37,10 @@ class stream_acceptor;
 
 class stream_listener {
  public:
-  /// Peers that were answered and are not established yet.
+  /// Peers that were answered but are not established yet.
   static constexpr std::size_t max_half_open = 16;
 
-  /// Port 0 takes any free one, which local_address() tells. The options are those of its streams.
+  /// Port 0 means any free port, which local_address() returns. The options apply to its streams.
   [[nodiscard]] static result<stream_listener> listen(std::string_view local,
                                                       const stream_options& options = {});
   [[nodiscard]] static result<stream_listener> listen(const socket_address& local,
@@ -52,8 +52,7 @@ class stream_listener {
   stream_listener& operator=(const stream_listener&) = delete;
   ~stream_listener();
 
-  /// The next stream; ETIMEDOUT (category retryable) if there is none in time, which has no other
-  /// meaning here.
+  /// The next stream; ETIMEDOUT (category retryable) if there is none in time, and only then.
   [[nodiscard]] result<stream> accept(
       std::optional<std::chrono::milliseconds> timeout = forever) const;
   /// An established stream; nothing if there is none. Never waits.

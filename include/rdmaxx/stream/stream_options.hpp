@@ -22,54 +22,55 @@
 namespace RDMAXX_NAMESPACE {
 
 struct stream_options {
-  /// For close(), if it is not told another one.
+  /// The default timeout of close().
   static constexpr std::chrono::milliseconds default_close_timeout = std::chrono::seconds(10);
 
-  /// The receive buffers, and so the most that the peer can have sent and this side not read.
-  /// 64 KiB and a header: what programs write is often a part or a multiple of that.
+  /// The receive buffers, and so the most that the peer can have sent and this side not read. 64
+  /// KiB plus a header, because programs often write a fraction or a multiple of 64 KiB.
   stream_protocol::receive_window window{
       .buffers = 16, .buffer_bytes = 65536 + stream_protocol::frame_header_bytes};
-  /// The send buffers, and so the most that write() takes ahead of the peer.
+  /// The send buffers, and so the most that write() accepts before the peer has room.
   std::uint32_t send_buffers = 4;
   std::uint32_t send_buffer_bytes = 65536 + stream_protocol::frame_header_bytes;
-  /// Frames up to this size are copied into the send request, as far as the device can.
+  /// Frames up to this size are sent inline, within the limit of the device.
   std::uint32_t inline_bytes = 220;
 
-  /// How long a call that has to wait polls before it sleeps. As long as being woken takes: what
-  /// comes soon is not missed, and what comes late costs at most twice.
+  /// How long a call that has to wait polls before it sleeps. About as long as a wake-up takes:
+  /// short waits avoid the wake-up, and long ones cost at most twice as much.
   std::chrono::microseconds spin{100};
-  /// How long a small write may wait for company while earlier ones are under way; 0: not at all.
+  /// How long a small write may wait to be gathered with others while earlier ones are in flight;
+  /// 0: not at all.
   std::chrono::microseconds gather{1000};
 
   std::optional<std::chrono::milliseconds> read_timeout = forever;
   std::optional<std::chrono::milliseconds> write_timeout = forever;
-  /// For connecting, all steps together; for accepting, after the peer has asked.
+  /// When connecting, for all steps together; when accepting, from the peer's request on.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
-  /// How long the end of a stream that was not closed waits for what was written to arrive.
+  /// How long the destructor of a stream that was not closed waits for written bytes to arrive.
   std::chrono::milliseconds linger = std::chrono::seconds(1);
-  /// While a call waits and nothing else is under way, the peer's device is asked for a sign of
-  /// life this often; 0: never. A device that does not answer is noticed within `keep_alive` and
-  /// `keep_alive_timeout` together, or earlier if the transport gives up earlier; the stream then
-  /// fails with EHOSTUNREACH. NICs answer by themselves, also for a program that hangs; iWARP
-  /// answers for itself as long as TCP has hope.
+  /// How often the peer's device is probed while a call waits and nothing else is in flight; 0:
+  /// never. A device that does not answer is noticed within `keep_alive` and `keep_alive_timeout`
+  /// together, or earlier if the transport gives up earlier; the stream then fails with
+  /// EHOSTUNREACH. NICs answer by themselves, even for a program that hangs; on iWARP the probe
+  /// succeeds until TCP gives up.
   std::chrono::milliseconds keep_alive{0};
-  /// How long nothing may come back while something is under way, if keep_alive is not 0. It should
-  /// be longer than the transport takes to repeat what was lost.
+  /// How long the peer's device may stay silent while something is in flight, if keep_alive is not
+  /// 0. It should be longer than the transport takes to retransmit lost packets.
   std::chrono::milliseconds keep_alive_timeout = std::chrono::seconds(2);
 
-  /// Streams of a group share queues and memory; the window, the send buffers and the bytes that go
-  /// inline are the group's then.
+  /// Streams of a group share queues and memory; the group then determines the window, the send
+  /// buffers and the inline size.
   stream_group group{};
 
-  socket_address source{};  ///< connecting: the own address to use; by the routing table if empty
+  socket_address source{};  ///< local address to connect from; by the routing table if empty
   cm_id_options id{};
 
-  /// An error (misuse) names the limit that does not hold.
+  /// The error (misuse) names the limit that is exceeded.
   [[nodiscard]] result<void> check() const;
 
-  /// Polls for long, and holds nothing back.
+  /// Polls for a long time, and gathers nothing.
   [[nodiscard]] static stream_options low_latency();
-  /// Sleeps at once, and gathers.
+  /// Sleeps at once, and gathers small writes.
   [[nodiscard]] static stream_options low_cpu();
 };
 [[nodiscard]] std::string describe(const stream_options& options);

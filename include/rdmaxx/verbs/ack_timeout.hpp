@@ -2,12 +2,12 @@
 
 // ack_timeout: how long a requester waits for an acknowledgement before it repeats a packet.
 //
-//   qp.connect(peer, {.ack_timeout = 50ms}).value();            // at least so long: 67.1 ms
+//   qp.connect(peer, {.ack_timeout = 50ms}).value();            // rounded up to 67.1 ms
 //   constexpr auto exact = ack_timeout::from_exponent(14);      // the same
 //   qp.connect(peer, {.ack_timeout = exact}).value();
 //
-// Devices know 4.096 us · 2^n with n from 1 to 31, and 0 for "never" (IBTA 9.7.6.1.3). A device may
-// wait up to four times as long.
+// Devices support 4.096 us · 2^n with n from 1 to 31, and 0 for "never" (IBTA 9.7.6.1.3). A device
+// may wait up to four times as long.
 //
 // A value; immutable in all threads.
 
@@ -27,18 +27,18 @@ class ack_timeout {
   template <class Rep, class Period>
   constexpr ack_timeout(std::chrono::duration<Rep, Period> wanted) noexcept  // NOLINT(*-explicit-*)
       : exponent_(exponent_for(wanted)) {}
-  /// What goes to the device as it is; more than largest_exponent it refuses.
+  /// Passed to the device unchanged, which refuses more than largest_exponent.
   [[nodiscard]] static constexpr ack_timeout from_exponent(std::uint8_t exponent) noexcept {
     ack_timeout exact{std::chrono::nanoseconds(0)};
     exact.exponent_ = exponent;
     return exact;
   }
-  /// Waits for ever and repeats nothing.
+  /// Waits forever and retransmits nothing.
   [[nodiscard]] static constexpr ack_timeout never() noexcept { return from_exponent(0); }
 
   [[nodiscard]] constexpr std::uint8_t exponent() const noexcept { return exponent_; }
   [[nodiscard]] constexpr bool is_never() const noexcept { return exponent_ == 0; }
-  /// Of an exponent that a device takes; nanoseconds::max() for never().
+  /// For a valid exponent; nanoseconds::max() for never().
   [[nodiscard]] constexpr std::chrono::nanoseconds duration() const noexcept {
     return is_never() ? std::chrono::nanoseconds::max() : duration_of(exponent_);
   }

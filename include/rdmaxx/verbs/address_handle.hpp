@@ -1,6 +1,6 @@
 #pragma once
 
-// address_vector, address_handle: the way to a peer.
+// address_vector, address_handle: the path to a peer.
 //
 // An address_vector is a description (also part of a connected queue pair's attributes); an
 // address_handle is the device's object made from it, needed for UD sends.

@@ -1,6 +1,6 @@
 #pragma once
 
-// async_event_queue, async_event: what a device has to say unasked.
+// async_event_queue, async_event: asynchronous events of a device.
 //
 //   auto events = ctx.async_events().value();
 //   auto event = events.get_event(1s).value();      // std::errc::timed_out after 1 s
@@ -79,7 +79,8 @@ class [[nodiscard]] async_event {
   [[nodiscard]] bool concerns(const completion_queue& cq) const noexcept;
   [[nodiscard]] bool concerns(const shared_receive_queue& srq) const noexcept;
 
-  /// Acknowledges now instead of at the end. type() and port() stay; the object may go.
+  /// Acknowledges now instead of in the destructor. type() and port() stay valid; the object may be
+  /// destroyed.
   void acknowledge() noexcept;
 
   [[nodiscard]] const ibv_async_event& native() const noexcept { return native_; }

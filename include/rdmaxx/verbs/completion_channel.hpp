@@ -1,6 +1,6 @@
 #pragma once
 
-// completion_channel, cq_event: being woken when a completion queue has work.
+// completion_channel, cq_event: waking up when a completion queue has completions.
 //
 //   auto channel = ctx.create_completion_channel().value();
 //   auto cq = ctx.create_cq({.capacity = 64, .channel = channel}).value();
@@ -9,16 +9,16 @@
 //   cq.req_notify().value();                        // arm again, *then* drain: nothing is missed
 //   while (!cq.poll(wc).value().empty()) …
 //
-// An event keeps its queue alive until its end. ibv_destroy_cq waits until every event has been
-// acknowledged, which takes a lock: the library counts the events that have ended, and acknowledges
-// them in batches, at the latest before the queue is destroyed or handed back.
+// An event keeps its queue alive until it is destroyed. ibv_destroy_cq waits until every event has
+// been acknowledged, which takes a lock: the library counts the events that have ended, and
+// acknowledges them in batches, at the latest before the queue is destroyed or handed back.
 //
-// On an adopted channel there may be events of queues that foreign code has made. Such an event
-// has no queue(), only the C queue, and is acknowledged at its end.
+// An adopted channel may report events of queues that foreign code created. Such an event has no
+// queue(), only the C queue, and is acknowledged when it is destroyed.
 //
-// Lifetime: copies share one channel; it ends after its queues.
-// Threads: get_event() and try_get_event() may be called from several threads; each event goes to
-// one of them. The descriptor is non-blocking: reading it from foreign code must expect EAGAIN.
+// Lifetime: copies share one channel; its queues keep it alive. Threads: get_event() and
+// try_get_event() may be called from several threads; each event goes to one of them. The
+// descriptor is non-blocking: foreign code that reads it must expect EAGAIN.
 
 #include <chrono>
 #include <optional>
@@ -35,7 +35,7 @@ namespace RDMAXX_NAMESPACE {
 
 class completion_queue;
 
-/// "This queue has work." Move-only; one thread at a time.
+/// "This queue has completions." Move-only; one thread at a time.
 class [[nodiscard]] cq_event {
  public:
   cq_event(cq_event&& other) noexcept
@@ -52,9 +52,9 @@ class [[nodiscard]] cq_event {
   cq_event& operator=(const cq_event&) = delete;
   ~cq_event() { acknowledge(); }
 
-  /// The queue that has work; empty if foreign code has made it, and after acknowledge().
+  /// The queue that has completions; empty if foreign code created it, and after acknowledge().
   [[nodiscard]] completion_queue queue() const noexcept;
-  /// The C queue, whoever has made it; null after acknowledge().
+  /// The C queue, whoever created it; null after acknowledge().
   [[nodiscard]] ibv_cq* native() const noexcept { return native_; }
   /// Ends the event now; it is empty afterwards.
   void acknowledge() noexcept;
@@ -66,7 +66,7 @@ class [[nodiscard]] cq_event {
 
   ibv_cq* native_;
   detail::reference block_;    ///< of the queue; empty for a foreign one
-  detail::reference channel_;  ///< that a foreign one's event came from
+  detail::reference channel_;  ///< that the event of a foreign queue came from
 };
 [[nodiscard]] std::string describe(const cq_event& event);
 
@@ -74,14 +74,14 @@ class completion_channel : public shared_handle<ibv_comp_channel> {
  public:
   completion_channel() noexcept = default;
 
-  /// Takes over a channel that was made elsewhere on `ctx`'s device; its descriptor becomes
+  /// Takes over a channel that was created elsewhere on `ctx`'s device; its descriptor becomes
   /// non-blocking.
   [[nodiscard]] static result<completion_channel> adopt(ibv_comp_channel* native,
                                                         const rdmaxx::context& ctx,
                                                         adoption how = {});
 
   [[nodiscard]] const rdmaxx::context& context() const noexcept;
-  /// Readable when an event is waiting; for epoll and its like.
+  /// Readable when an event is pending; for epoll and the like.
   [[nodiscard]] int fd() const noexcept { return live()->fd; }
 
   /// The next event, or nothing if there is none now.

@@ -4,9 +4,9 @@
 //
 // wait_completions() (wait_completions.hpp) sleeps until there are some.
 //
-// Lifetime: copies share one queue; it ends after the queue pairs that use it and after its events.
-// Threads: poll(), req_notify() and the queries may be called from any thread; each completion goes
-// to one of the pollers. resize() must not run beside poll().
+// Lifetime: copies share one queue; queue pairs that use it and its events keep it alive. Threads:
+// poll(), req_notify() and the queries may be called from any thread; each completion goes to one
+// of the pollers. resize() and poll() must not run at the same time.
 
 #include <algorithm>
 #include <array>
@@ -38,10 +38,10 @@ struct completion_queue_config {
 };
 [[nodiscard]] std::string describe(const completion_queue_config& config);
 
-/// What a poll brought: behaves like result<std::span<work_completion>>.
+/// The result of a poll: behaves like result<std::span<work_completion>>.
 ///
-/// A result<T> keeps its error beside the value, in memory; polling is too hot for that. This is a
-/// pointer and the C return code, in registers, and the error is made only when it is asked for.
+/// A result<T> keeps its error beside the value, in memory, which is too slow for polling. This is
+/// a pointer and the C return code, in registers; the error is built only on demand.
 class [[nodiscard]] poll_result {
  public:
   poll_result(work_completion* first, int count) noexcept : first_(first), count_(count) {}
@@ -79,9 +79,9 @@ class completion_queue : public shared_handle<ibv_cq> {
 
   completion_queue() noexcept = default;
 
-  /// Takes over a queue that was made elsewhere on `ctx`'s device, with the channel that it was
-  /// made with, if any. Its events name this object when they are fetched from that very `channel`
-  /// or a copy of it.
+  /// Takes over a queue that was created elsewhere on `ctx`'s device, with the channel that it was
+  /// created with, if any. Its events name this object when they are fetched from `channel` or a
+  /// copy of it.
   [[nodiscard]] static result<completion_queue> adopt(ibv_cq* native, const rdmaxx::context& ctx,
                                                       const completion_channel& channel = {},
                                                       adoption how = {});
@@ -90,7 +90,7 @@ class completion_queue : public shared_handle<ibv_cq> {
   [[nodiscard]] std::uint32_t capacity() const noexcept {
     return static_cast<std::uint32_t>(live()->cqe);
   }
-  /// Empty if the queue was made without one.
+  /// Empty if the queue was created without one.
   [[nodiscard]] const completion_channel& channel() const noexcept;
 
   /// Moves up to `into.size()` (at most INT_MAX) completions into `into`; the result is the part
@@ -101,7 +101,8 @@ class completion_queue : public shared_handle<ibv_cq> {
     return {into.data(), count};
   }
 
-  /// Shows up to `most` completions one by one; returns how many there were. Never waits.
+  /// Shows up to `most` completions to `visit`, one by one, and returns how many there were. Never
+  /// waits.
   template <std::invocable<const work_completion&> Visit>
   [[nodiscard]] result<std::size_t> poll_each(std::size_t most,
                                               Visit&& visit) const {  // NOLINT(*-std-forward)
@@ -130,12 +131,12 @@ class completion_queue : public shared_handle<ibv_cq> {
 
   [[nodiscard]] result<void> resize(std::uint32_t capacity) const;
 
-  /// For cq_consumer, which takes the role and gives it back: true for the first, until then.
+  /// For cq_consumer: true for the first caller, until release_consumer().
   [[nodiscard]] bool claim_consumer() const noexcept;
   void release_consumer() const noexcept;
 
-  /// The C queue for ibv_start_poll and its like; null if the device has no extended ones (siw), or
-  /// if the queue was adopted.
+  /// The C queue for ibv_start_poll and the like; null if the device has no extended queues (siw),
+  /// or if the queue was adopted.
   [[nodiscard]] ibv_cq_ex* native_extended() const noexcept;
 
  private:

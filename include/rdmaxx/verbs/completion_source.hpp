@@ -11,8 +11,7 @@
 //   }
 //
 // An ordinary queue copies completions out; an extended one and a ring show them in place, one at a
-// time. A visitor suits all of them: what it is shown is completion_like and is valid until it
-// returns.
+// time. A visitor suits all of them: its argument is completion_like and valid until it returns.
 //
 // Exactly one consumer drains a source. The role is a cq_consumer (cq_consumer.hpp), which claims
 // the source.
@@ -35,7 +34,7 @@ namespace RDMAXX_NAMESPACE {
 enum class notify : std::uint8_t { any, solicited };
 [[nodiscard]] std::string_view describe(notify kind) noexcept;
 
-/// The report on a finished work request, wherever it lies. On failure only id(), status(),
+/// The report on a finished work request, wherever it is stored. On failure only id(), status(),
 /// vendor_code(), queue_pair() and error() are meaningful.
 template <class T>
 concept completion_like = requires(const T& completion) {
@@ -53,7 +52,7 @@ concept completion_like = requires(const T& completion) {
 };
 static_assert(completion_like<work_completion>);
 
-/// poll_each() shows up to so many completions and never waits; it returns how many there were.
+/// poll_each() shows at most that many completions and never waits; it returns how many there were.
 /// req_notify() arms: the next completion raises one event on channel(), which is empty for a
 /// source that is only polled. claim_consumer() is true for the first caller, until
 /// release_consumer().

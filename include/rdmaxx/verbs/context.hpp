@@ -1,15 +1,15 @@
 #pragma once
 
-// context: an open device, the root from which all verbs objects are made.
+// context: an open device, the root from which all verbs objects are created.
 //
 //   auto ctx = open_device("rxe0").value();
 //   auto pd = ctx.alloc_pd().value();
 //   auto cq = ctx.create_cq({.capacity = 64}).value();
 //
-// Lifetime: copies share one open device; it is closed when the last copy and everything made from
-// it have gone. Threads: every member may be called from any thread at any time. Fork: after fork
-// the child must not use a context (or anything made from it); it opens its own. All descriptors
-// are close-on-exec. See docs/thread-safety.md.
+// Lifetime: copies share one open device; it is closed when the last copy and everything created
+// from it have been destroyed. Threads: every member may be called from any thread at any time.
+// Fork: after fork the child must not use a context (or anything created from it), but open its
+// own. All descriptors are close-on-exec. See docs/thread-safety.md.
 
 #include <cstdint>
 #include <optional>
@@ -45,7 +45,7 @@ class context : public shared_handle<ibv_context> {
   [[nodiscard]] std::string_view device_name() const noexcept;
   [[nodiscard]] transport_type transport() const noexcept;
 
-  /// Limits and capabilities, with the extended ones where the driver has them.
+  /// Limits and capabilities, including the extended ones where the driver has them.
   [[nodiscard]] result<device_attributes> query_device() const;
   [[nodiscard]] result<port_attributes> query_port(std::uint8_t port = 1) const;
   /// All ports of the device.

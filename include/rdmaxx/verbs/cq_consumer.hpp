@@ -1,16 +1,17 @@
 #pragma once
 
-// cq_consumer: the role of the one who drains a completion queue.
+// cq_consumer: the role of the code that drains a completion queue.
 //
 //   auto consumer = cq_consumer::of(cq).value();             // a second one is refused
 //   consumer.poll_each(16, [&](const work_completion& c) { dispatch(c); }).value();
 //
-// Two pollers of one queue take each other's completions, which no device notices. Code that finds
-// out by its wr_ids whom a completion is for takes the role when it is set up, so that a second
-// such code on the same queue fails there and not later. Polling through the role costs what
-// polling the queue does.
+// Two pollers of one queue take each other's completions, and no device reports that. Code that
+// dispatches completions by their wr_ids takes the role when it is set up, so that a second
+// dispatcher on the same queue fails at set-up and not later. Polling through the role costs as
+// much as polling the queue.
 //
-// Lifetime: move-only; keeps its queue, and gives the role back at its end. Threads: one at a time.
+// Lifetime: move-only; keeps its queue alive, and returns the role when destroyed. Threads: one at
+// a time.
 
 #include <cstddef>
 #include <utility>
@@ -40,7 +41,7 @@ class basic_cq_consumer {
     if (has_role_) source_.release_consumer();
   }
 
-  /// Fails if the source has a consumer.
+  /// Fails if the source already has a consumer.
   [[nodiscard]] static result<basic_cq_consumer> of(Source source) {
     if (!source.claim_consumer()) {
       return misuse_error("cq_consumer::of", "the completion queue has a consumer already",

@@ -72,13 +72,13 @@ class device {
 /// All devices; an empty list if there are none (also where the kernel has no RDMA at all).
 [[nodiscard]] result<std::vector<device>> devices();
 
-/// Opens a device by its name. An unknown name is an error that lists the devices there are.
+/// Opens a device by its name. For an unknown name, the error lists the available devices.
 [[nodiscard]] result<context> open_device(std::string_view name);
 /// Opens the device with this node GUID.
 [[nodiscard]] result<context> open_device(rdmaxx::guid wanted);
 
 namespace detail {
-/// What to tell who has no device.
+/// The hint for a machine without devices.
 [[nodiscard]] error no_device_error(std::string_view operation);
 /// "rxe0, siw0"
 [[nodiscard]] std::string names_of(const std::vector<device>& list);

@@ -64,7 +64,7 @@ struct on_demand_paging {
 };
 [[nodiscard]] std::string describe(const on_demand_paging& paging);
 
-/// What only the extended query tells.
+/// What only the extended query reports.
 struct extended_device_attributes {
   flags<device_capability> capabilities{};
   on_demand_paging paging{};

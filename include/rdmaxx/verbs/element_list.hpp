@@ -3,14 +3,14 @@
 // gather_list, scatter_list: where the bytes of one work request come from, or go to.
 //
 //   qp.post(send_wr{.from = mr.gather()}).value();           // one element: no braces, no array
-//   const std::array parts{header.gather(), body.gather()};  // several: in something with a name
+//   const std::array parts{header.gather(), body.gather()};  // several: in a named array
 //   qp.post(send_wr{.from = parts}).value();
 //
 // Lifetime: a list holds one element by value, so a request with one may be named, stored and
-// copied. Several it only refers to: the array, vector or span belongs to the caller and lives
-// until post() has returned, or, in a send_list or recv_list, until the list has been posted for
-// the last time. Arrays without a name (`.from = std::array{a, b}`, `.from = make_vector()`, braces
-// around several) would be gone by then, and do not compile.
+// copied. It only refers to several: the array, vector or span belongs to the caller and must live
+// until post() has returned or, in a send_list or recv_list, until the list has been posted for the
+// last time. Temporaries (`.from = std::array{a, b}`, `.from = make_vector()`, braces around
+// several) would be destroyed by then, and do not compile.
 
 #include <concepts>
 #include <cstddef>
@@ -30,7 +30,7 @@ class element_list;
 
 namespace detail {
 
-/// Several elements side by side, whoever owns them.
+/// Several contiguous elements, whoever owns them.
 template <class Range, class Element>
 concept elements_in_memory =
     std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
@@ -46,14 +46,14 @@ class element_list {
   constexpr element_list() noexcept = default;
   constexpr element_list(Element one) noexcept : one_(one), count_(1) {}  // NOLINT(*-explicit-*)
 
-  /// Something with a name, or a span of it.
+  /// A named range, or a span of it.
   template <detail::elements_in_memory<Element> Range>
     requires std::ranges::borrowed_range<Range>
   constexpr element_list(Range&& elements) noexcept  // NOLINT(*-explicit-*,*-std-forward)
       : several_(std::ranges::data(elements)),
         count_(static_cast<std::uint32_t>(std::ranges::size(elements))) {}
 
-  /// A temporary is gone before the request is posted: give it a name.
+  /// A temporary is destroyed before the request is posted: give it a name.
   template <detail::elements_in_memory<Element> Range>
     requires(!std::ranges::borrowed_range<Range>)
   element_list(Range&& temporary) = delete;  // NOLINT(*-explicit-*)
@@ -71,9 +71,9 @@ class element_list {
     return held_by_value() ? one_ : several_[position];
   }
 
-  /// The C list, of size() elements. One that is held by value is copied to `place`, so that the
+  /// The C list of size() elements. An element held by value is copied to `place`, so that the
   /// address of the request does not escape: the compiler then folds the request away, and a post
-  /// costs what it costs in C.
+  /// costs as much as in C.
   [[nodiscard]] ibv_sge* native(ibv_sge& place) const noexcept {
     if (!held_by_value()) return detail::native_list(std::span<const Element>(several_, count_));
     place.addr = one_.address();

@@ -60,7 +60,7 @@ struct gid_entry {
   std::uint8_t port = 1;
   std::uint32_t index = 0;
   gid_type type = gid_type::infiniband;
-  std::uint32_t netdev_index = 0;  ///< 0 if the device does not tell
+  std::uint32_t netdev_index = 0;  ///< 0 if the device does not report it
   std::string netdev{};            ///< empty if there is none (or it has gone)
 };
 [[nodiscard]] std::string describe(const gid_entry& entry);

@@ -1,6 +1,6 @@
 #pragma once
 
-// memory_region, owned_region: memory that the device may touch.
+// memory_region, owned_region: memory that the device may access.
 //
 //   std::vector<std::byte> buffer(4096);
 //   auto mr = pd.register_local(buffer).value();               // only the local device
@@ -13,11 +13,11 @@
 // the device does.
 //
 // Lifetime: a memory_region does not own its buffer, which must outlive it and every operation on
-// it. An owned_region does: the buffer is unmapped after the deregistration, and leaked if that
-// fails. Destroying a region under operations in flight makes them fail, and with them possibly the
-// queue pair; it never lets the device write to memory that is no longer registered. Threads: const
-// members may be called from any thread. Who touches the bytes, and when, is the caller's business:
-// the device is one more thread.
+// it. An owned_region does: the buffer is unmapped after deregistration, and leaked if that fails.
+// Destroying a region with operations in flight makes them fail, and possibly the queue pair with
+// them; it never lets the device write to memory that is no longer registered. Threads: const
+// members may be called from any thread. The caller synchronises access to the bytes; the device
+// counts as one more thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,8 +42,8 @@ class memory_region : public unique_handle<ibv_mr> {
  public:
   memory_region() noexcept = default;
 
-  /// Takes over a region that was registered elsewhere in `pd`. The device does not tell what it
-  /// was registered for: `access` must say the same.
+  /// Takes over a region that was registered elsewhere in `pd`. The device does not report its
+  /// access rights: `access` must be those it was registered with.
   [[nodiscard]] static result<memory_region> adopt(ibv_mr* native, const protection_domain& pd,
                                                    access_flags access, adoption how = {});
 
@@ -67,7 +67,7 @@ class memory_region : public unique_handle<ibv_mr> {
       return outside(bytes, "gather");
     return gather_element{place_of(bytes.data()), bytes.size(), live()->lkey};
   }
-  /// Of a region that is not zero-based.
+  /// Only for regions that are not zero-based.
   [[nodiscard]] gather_element gather_unchecked(std::span<const std::byte> bytes) const noexcept {
     detail::expect(!zero_based(), in_zero_based_region, use_the_checked_one);
     return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), live()->lkey};
@@ -85,13 +85,13 @@ class memory_region : public unique_handle<ibv_mr> {
       return outside(bytes, "scatter");
     return scatter_element{place_of(bytes.data()), bytes.size(), live()->lkey};
   }
-  /// Of a region that is not zero-based.
+  /// Only for regions that are not zero-based.
   [[nodiscard]] scatter_element scatter_unchecked(std::span<std::byte> bytes) const noexcept {
     detail::expect(!zero_based(), in_zero_based_region, use_the_checked_one);
     return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), live()->lkey};
   }
 
-  /// What a peer needs to reach the byte at `offset`; at most the region's end.
+  /// What a peer needs to access the byte at `offset`, which is at most the region's end.
   [[nodiscard]] remote_address remote(std::size_t offset = 0) const;
 
  protected:
@@ -113,7 +113,7 @@ class memory_region : public unique_handle<ibv_mr> {
   [[nodiscard]] bool holds(std::span<const std::byte> bytes) const noexcept {
     const std::size_t offset = static_cast<std::size_t>(
         reinterpret_cast<std::uintptr_t>(bytes.data()) - reinterpret_cast<std::uintptr_t>(data()));
-    // An offset before the region wraps around and is too large.
+    // The offset of an address before the region wraps around and is too large.
     return offset <= size() && bytes.size() <= size() - offset &&
            bytes.size() <= std::numeric_limits<std::uint32_t>::max();
   }

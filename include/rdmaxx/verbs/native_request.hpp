@@ -1,6 +1,6 @@
 #pragma once
 
-// native_request: a described request as the C work request that ibv_post_send() takes.
+// native_request: translates a request into the C work request of ibv_post_send().
 //
 // Everything is inlined into post(), where the compiler sees what the request holds: what remains
 // are the stores that a C program would write. Only what the operation reads is filled in.
@@ -25,7 +25,7 @@ namespace RDMAXX_NAMESPACE::detail {
   }
   return bits;
 }
-/// Where an answer goes to is never inlined.
+/// The target of a response is never inline.
 [[nodiscard]] inline unsigned native_flags(send_flags wanted, const scatter_list&,
                                            std::uint32_t) noexcept {
   return (wanted - send_flag::inline_if_fits).bits();
@@ -70,7 +70,7 @@ inline void fill(ibv_send_wr& out, ibv_sge& place, const Request& request,
   } else if constexpr (datagram_operation<Request>) {
     const ud_destination to = described::destination(request);
     expect(static_cast<bool>(to.ah), "was given a ud_send_wr to an empty address_handle",
-           "make one with protection_domain::create_ah()");
+           "create one with protection_domain::create_ah()");
     out.wr.ud = {.ah = to.ah.native(),
                  .remote_qpn = to.queue_pair.value(),
                  .remote_qkey = to.queue_key.value()};

@@ -8,7 +8,7 @@
 // and should not wait. Many threads may be in them at once.
 //
 // A post is announced before the device sees it, because it may complete before the call returns;
-// what the device then refuses is taken back.
+// if the device refuses it, the announcement is withdrawn.
 
 #include <span>
 
@@ -27,11 +27,11 @@ struct observer {
   static void posting(const ibv_qp*, const ibv_send_wr*) noexcept {}
   static void posting(const ibv_qp*, const ibv_recv_wr*) noexcept {}
   static void posting(const ibv_srq*, const ibv_recv_wr*) noexcept {}
-  /// The device did not take this request of the chain, nor those behind it.
+  /// The device refused this request of the chain and did not see those after it.
   static void refused(const ibv_qp*, const ibv_send_wr*) noexcept {}
   static void refused(const ibv_qp*, const ibv_recv_wr*) noexcept {}
   static void refused(const ibv_srq*, const ibv_recv_wr*) noexcept {}
-  /// These completions came out of the queue.
+  /// These completions were polled.
   static void polled(const ibv_cq*, std::span<const work_completion>) noexcept {}
 };
 

@@ -1,10 +1,10 @@
 #pragma once
 
-// operation: what there is to know about a kind of work request, written once.
+// operation: the description of a type of work request, written once.
 //
-// Whoever carries requests out is generic over this description: the translation into C work
-// requests (native_request.hpp) today, and what else writes or checks requests. A request type of
-// your own needs nothing but its description, and can then be posted like the library's:
+// All code that writes or checks requests is generic over this description, such as the translation
+// into C work requests (native_request.hpp). A request type of your own needs only its description
+// to be posted like the library's:
 //
 //   template <>
 //   struct rdmaxx::operation<my_wr> {
@@ -18,7 +18,7 @@
 //
 // Every type that goes to a send queue has the members `id` and `flags`, and a description with
 // `name`, `opcode`, `services`, `remote_access` and `elements()`: a gather_list of what is sent, or
-// a scatter_list of where the answer goes. What else an operation has, its description adds:
+// a scatter_list of where the answer goes. Optional members of a description:
 //
 //   opcode_with_imm   of a request whose optional member `imm` is set
 //   invalidated()     a key that the message takes away from the peer
@@ -40,7 +40,7 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// The kinds of queue pairs that an operation can be posted to.
+/// The types of queue pairs that an operation can be posted to.
 struct service_types {
   bool rc = false;
   bool uc = false;
@@ -48,7 +48,7 @@ struct service_types {
   friend constexpr bool operator==(const service_types&, const service_types&) = default;
 };
 
-/// The 64-bit operands of an atomic, in the order of the wire: FETCH AND ADD has the first only.
+/// The 64-bit operands of an atomic, in wire order: FETCH AND ADD has the first only.
 struct atomic_operands {
   std::uint64_t compare_or_add = 0;
   std::uint64_t swap = 0;
@@ -64,7 +64,7 @@ struct ud_destination {
 template <class Request>
 struct operation;
 
-/// The requests that go to a send queue: those that are described.
+/// Requests for a send queue: types with a description.
 template <class Request>
 concept send_operation = requires(const Request& request) {
   { request.id } -> std::convertible_to<wr_id>;

@@ -6,8 +6,8 @@
 //   fmt::print("{}\n", choice.describe());     // rxe0 port 1 gid 1 (::ffff:10.0.0.1, roce_v2): …
 //   auto ctx = choice.context();
 //
-// Every criterion that is given must be met. Among the devices that meet them, one with an active
-// port wins, then one whose GID fits best: RoCEv2 before v1, the wanted address family, a global
+// Every given criterion must be met. Among the devices that meet them, one with an active port
+// wins, then the one with the best GID: RoCEv2 before v1, the wanted address family, a global
 // address before a link-local one.
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct device_query {
   std::string name{};                  ///< the device's name
   std::optional<rdmaxx::guid> guid{};  ///< its node GUID
   std::optional<rdmaxx::gid> gid{};    ///< a GID that it has
-  std::string subnet{};                ///< it has an address in here: "10.77.0.0/24"
-  std::string route_to{};  ///< its netdev is the one the kernel would send from to this address
+  std::string subnet{};                ///< it has an address in this subnet: "10.77.0.0/24"
+  std::string route_to{};              ///< the kernel routes this address through its netdev
   std::optional<std::uint8_t> port{};  ///< only this port
-  /// Only devices of this kind; iWARP queue pairs, for one, cannot be connected by hand.
+  /// Only devices of this kind; for example, iWARP queue pairs cannot be connected by hand.
   std::optional<transport_type> transport{};
 };
 [[nodiscard]] std::string describe(const device_query& query);
@@ -53,10 +53,10 @@ class device_choice {
 };
 [[nodiscard]] std::string describe(const device_choice& choice);
 
-/// Picks among this machine's devices; with an empty query, the best one there is.
+/// Picks among this machine's devices; with an empty query, the best one.
 [[nodiscard]] result<device_choice> pick_device(const device_query& query = {});
 
-/// The GID of `port` to speak from: see the order above. `peer` sets the wanted address family.
+/// The source GID on `port`, by the order above. `peer` sets the wanted address family.
 [[nodiscard]] result<gid_entry> pick_gid(const context& ctx, std::uint8_t port,
                                          const std::optional<gid>& peer = {});
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// port_attributes: what a port of a device is and can.
+// port_attributes: the state and capabilities of a device's port.
 
 #include <cstddef>
 #include <cstdint>

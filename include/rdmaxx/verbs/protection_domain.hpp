@@ -1,9 +1,9 @@
 #pragma once
 
-// protection_domain: the circle of queue pairs and memory regions that may be used together.
+// protection_domain: groups the queue pairs and memory regions that may be used together.
 //
-// Lifetime: copies share one domain; it ends after everything made from it.
-// Threads: every member may be called from any thread at any time.
+// Lifetime: copies share one domain; everything created from it keeps it alive. Threads: every
+// member may be called from any thread at any time.
 
 #include <cstddef>
 #include <span>
@@ -30,7 +30,7 @@ struct address_vector;
 
 /// How an owned_region gets its buffer.
 struct owned_region_config {
-  std::size_t bytes = 0;    ///< the buffer behind them is whole pages
+  std::size_t bytes = 0;    ///< the buffer is rounded up to whole pages
   bool huge_pages = false;  ///< from the system's reserved huge pages; an error if there are none
 };
 [[nodiscard]] std::string describe(const owned_region_config& wanted);
@@ -50,8 +50,8 @@ class protection_domain : public shared_handle<ibv_pd> {
   [[nodiscard]] result<memory_region> register_local(std::span<std::byte> buffer) const;
   /// Memory that the local device only reads; it may be mapped read-only.
   [[nodiscard]] result<memory_region> register_readonly(std::span<const std::byte> buffer) const;
-  /// Memory that peers may touch as `access` says, at any time until the region's end: the caller
-  /// makes sure that this does not surprise other code. local_write is added where remote writes
+  /// Memory that peers may access as `access` says, at any time until the region is destroyed: the
+  /// caller makes sure that other code can cope with that. local_write is added where remote writes
   /// need it.
   [[nodiscard]] result<memory_region> register_shared(unsafe_t, std::span<std::byte> buffer,
                                                       access_flags access) const;
@@ -67,7 +67,7 @@ class protection_domain : public shared_handle<ibv_pd> {
 
   /// A destination for UD sends.
   [[nodiscard]] result<address_handle> create_ah(const address_vector& destination) const;
-  /// The way back to the sender of a received datagram, whose first 40 bytes (the GRH) are `grh`.
+  /// The path back to the sender of a received datagram, whose first 40 bytes (the GRH) are `grh`.
   [[nodiscard]] result<address_handle> create_ah(const work_completion& received,
                                                  std::span<const std::byte> grh,
                                                  std::uint8_t port = 1) const;

@@ -1,9 +1,9 @@
 #pragma once
 
-// qp_attributes: what a queue pair is asked to become, or is.
+// qp_attributes: the attributes of a queue pair, as queried or to be modified.
 //
-// Every attribute is optional; those that are set form the mask of ibv_modify_qp. So an attribute
-// cannot be given and forgotten in the mask, or the other way round.
+// Every attribute is optional; those that are set form the mask of ibv_modify_qp. So attributes and
+// mask cannot disagree.
 
 #include <cstdint>
 #include <optional>
@@ -93,7 +93,7 @@ struct qp_capabilities {
 };
 [[nodiscard]] std::string describe(const qp_capabilities& capabilities);
 
-/// A second path, to migrate to.
+/// The alternate path, to migrate to.
 struct alternate_path {
   address_vector path{};
   std::uint16_t pkey_index = 0;
@@ -111,14 +111,14 @@ struct qp_attributes {
   std::optional<qkey> queue_key{};
   std::optional<address_vector> path{};
   std::optional<mtu> path_mtu{};
-  std::optional<rdmaxx::ack_timeout> ack_timeout{};  ///< until a packet is repeated
+  std::optional<rdmaxx::ack_timeout> ack_timeout{};  ///< until a packet is retransmitted
   std::optional<std::uint8_t> retry_count{};         ///< 0…7
-  std::optional<std::uint8_t> rnr_retry{};           ///< 0…6; 7: for ever
+  std::optional<std::uint8_t> rnr_retry{};           ///< 0…6; 7: no limit
   std::optional<psn> rq_psn{};                       ///< the first one expected
-  std::optional<std::uint8_t> max_rd_atomic{};       ///< own reads and atomics in flight
+  std::optional<std::uint8_t> max_rd_atomic{};       ///< this side's reads and atomics in flight
   std::optional<rdmaxx::alternate_path> alternate_path{};
-  std::optional<rnr_timer> min_rnr_timer{};  ///< until a peer that met no receive sends again
-  std::optional<psn> sq_psn{};               ///< the first one sent
+  std::optional<rnr_timer> min_rnr_timer{};          ///< until a peer that found no receive retries
+  std::optional<psn> sq_psn{};                       ///< the first one sent
   std::optional<std::uint8_t> max_dest_rd_atomic{};  ///< the peer's reads and atomics in flight
   std::optional<migration_state> path_migration{};
   std::optional<qp_capabilities> capabilities{};
@@ -134,7 +134,7 @@ struct qp_attributes {
 /// Only what is set: "state=rts retry_count=7 …".
 [[nodiscard]] std::string describe(const qp_attributes& attributes);
 
-/// What the IBTA specification asks of a transition.
+/// The attributes that the IBTA specification requires and allows for a transition.
 struct qp_transition {
   bool legal = false;
   qp_attribute_mask required{};
@@ -142,8 +142,8 @@ struct qp_transition {
 };
 [[nodiscard]] std::string describe(const qp_transition& rule);
 [[nodiscard]] qp_transition transition(qp_type type, qp_state from, qp_state to) noexcept;
-/// Why `given` will not do for this transition, naming the missing and the excess attributes; empty
-/// if it does.
+/// Why `given` is wrong for this transition, naming the missing and the excess attributes; empty if
+/// it is right.
 [[nodiscard]] std::string explain_transition(qp_type type, qp_state from, qp_state to,
                                              qp_attribute_mask given);
 

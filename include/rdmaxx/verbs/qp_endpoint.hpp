@@ -26,7 +26,7 @@ struct qp_endpoint {
   rdmaxx::gid gid{};
   rdmaxx::lid lid{};
   rdmaxx::link_layer link_layer = rdmaxx::link_layer::ethernet;
-  rdmaxx::mtu mtu = rdmaxx::mtu::mtu_1024;  ///< the largest this side's port can take
+  rdmaxx::mtu mtu = rdmaxx::mtu::mtu_1024;  ///< the largest that this side's port supports
   qkey queue_key{};                         ///< UD
   std::uint8_t responder_resources = 0;     ///< reads and atomics this side can answer at a time
 
@@ -36,7 +36,7 @@ struct qp_endpoint {
   static constexpr std::uint8_t serialized_version = 1;
 
   [[nodiscard]] std::array<std::byte, serialized_size> to_bytes() const noexcept;
-  /// Bytes that are not an endpoint of this version are an error that says why.
+  /// An error says why the bytes are not an endpoint of this version.
   [[nodiscard]] static result<qp_endpoint> from_bytes(std::span<const std::byte> bytes);
 
   friend bool operator==(const qp_endpoint&, const qp_endpoint&) noexcept = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-// queue_drain: the orderly end of a queue pair, in steps that somebody else's poll loop takes.
+// queue_drain: draining a queue pair in steps, for use inside another poll loop.
 //
 //   auto draining = queue_drain::begin(qp).value();        // error state: nothing reaches the wire
 //   while (!draining.is_done()) {
@@ -12,23 +12,21 @@
 //     draining.advance(found).value();
 //   }
 //
-// queue_pair::drain() is this loop. When it is done, every request that was posted before begin()
-// has completed, and the device touches no buffer of the queue pair any more.
+// queue_pair::drain() is this loop. When it is done, every request posted before begin() has
+// completed, and the device no longer accesses any buffer of the queue pair.
 //
-// Counting posts would cost the data path, so the device counts: a marker is posted behind
-// everything else in each queue. Requests are flushed in order, so when the marker has completed,
-// all have. The markers are posted in the error state, and one after the other, when what was
-// flushed before has been polled: a completion queue that is just large enough has room for one
-// more only then.
+// Counting posts would slow down the data path, so a marker is posted behind everything else in
+// each queue. Requests are flushed in order, so when the marker has completed, all have. The
+// markers are posted in the error state, one after the other, after the flushed requests have been
+// polled: only then does a completion queue that is just large enough have room for one more.
 //
-// A completion carries nothing but its queue pair and its wr_id that could tell a marker from the
-// user's requests, and all 64 bits are the user's. So a marker's wr_id is drawn at random when it
-// is posted, after the last of the user's requests: no value is reserved, none can be chosen so
-// that it collides, and that one of 2^15 requests in flight has it by chance happens once in 2^49
-// drains.
+// Only its queue pair and its wr_id distinguish a marker's completion from the user's, and all 64
+// bits of the wr_id belong to the user. So a marker's wr_id is drawn at random when it is posted,
+// after the last of the user's requests: no value is reserved, and the chance that one of 2^15
+// requests in flight has the same one is 1 in 2^49 drains.
 //
-// Lifetime: the queue pair outlives it and does not move meanwhile. Nobody posts to it. Threads:
-// one at a time.
+// Lifetime: the queue pair must outlive it and must not move, and nothing may be posted to it.
+// Threads: one at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +47,7 @@ class queue_drain {
   /// Moves the queue pair to the error state. One in the reset state has nothing to drain.
   [[nodiscard]] static result<queue_drain> begin(const queue_pair& qp);
 
-  /// True if this is a marker of this drain, which nobody else wants to know of.
+  /// True if this is a marker of this drain, which the caller should ignore.
   template <completion_like Completion>
   [[nodiscard]] bool recognise(const Completion& completion) noexcept {
     if (!marker_ || completion.is_success() || completion.queue_pair() != number_ ||
@@ -59,8 +57,8 @@ class queue_drain {
     return true;
   }
 
-  /// After each round that has polled both completion queues: how many completions it has found,
-  /// markers included. Posts the next marker when its time has come.
+  /// Call it after each round of polling both completion queues, with the number of completions
+  /// found, including markers. Posts the next marker when it is due.
   [[nodiscard]] result<void> advance(std::size_t found);
 
   [[nodiscard]] bool is_done() const noexcept { return phase_ == phase::done; }
@@ -74,8 +72,9 @@ class queue_drain {
 
   explicit queue_drain(const queue_pair& qp) noexcept;
 
-  /// What had completed before has been polled: nothing is left, or as much was found as the queues
-  /// have room for. Neighbours may complete meanwhile, for ever.
+  /// Everything that had completed before has been polled: the queues were empty, or as many
+  /// completions were found as they can hold. Other queue pairs may keep completing, so the queues
+  /// may never be empty.
   [[nodiscard]] bool has_made_room(std::size_t found) noexcept;
   [[nodiscard]] result<void> post_send_marker();
   [[nodiscard]] result<void> post_recv_marker();
@@ -84,7 +83,7 @@ class queue_drain {
   qpn number_;
   std::size_t room_;
   std::size_t seen_ = 0;
-  std::optional<wr_id> marker_{};  ///< under way
+  std::optional<wr_id> marker_{};  ///< in flight
   phase phase_ = phase::making_room;
   bool takes_markers_ = true;
 };

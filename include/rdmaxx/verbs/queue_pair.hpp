@@ -1,6 +1,6 @@
 #pragma once
 
-// queue_pair: the two queues through which a program talks to a peer's.
+// queue_pair: the send and receive queue through which a program talks to a peer.
 //
 //   auto qp = pd.create_qp({.type = qp_type::rc, .send_cq = cq, .recv_cq = cq}).value();
 //   exchange qp.endpoint() with the peer, then
@@ -10,9 +10,9 @@
 //
 // Lifetime: move-only; keeps its domain and completion queues alive. Destroying it with work in
 // flight is safe for memory (the device stops before the destructor returns) but may discard
-// completions; drain() first if they matter. Threads: post() may be called from any threads at
-// once, also beside polling. Transitions, drain() and destruction belong to one thread at a time;
-// posts beside them may fail but not corrupt.
+// completions; drain() first if they matter. Threads: post() may be called from several threads at
+// once, also during polling. Transitions, drain() and destruction belong to one thread at a time;
+// concurrent posts may fail but corrupt nothing.
 
 #include <chrono>
 #include <cstddef>
@@ -43,7 +43,7 @@ struct queue_pair_config {
   completion_queue send_cq{};
   completion_queue recv_cq{};
   qp_capabilities capabilities{};
-  /// Every send request is reported, whatever its flags say.
+  /// Every send request raises a completion, whatever its flags say.
   bool signal_all = false;
   /// Where its receives come from, instead of a queue of its own.
   shared_receive_queue srq{};
@@ -67,16 +67,16 @@ struct qp_connect_options {
   std::optional<psn> first_psn{};
   qkey queue_key{0x11111111};  ///< UD: the key this side accepts
   std::uint16_t pkey_index = 0;
-  /// What the peer may do here at all; what it may do to which memory, each region says.
+  /// What the peer may do through this queue pair; each region limits it further.
   access_flags access = access::remote_read | access::remote_write | access::remote_atomic;
   std::optional<mtu> path_mtu{};  ///< the smaller of both sides' if empty
-  /// Until a packet is repeated: 67 ms.
+  /// Until a packet is retransmitted: 67 ms.
   rdmaxx::ack_timeout ack_timeout = rdmaxx::ack_timeout::from_exponent(14);
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;  ///< 7: for ever
-  /// Until a peer that met no receive here sends again.
+  std::uint8_t rnr_retry = 7;  ///< 7: no limit
+  /// Until a peer that found no receive here retries.
   rnr_timer min_rnr_timer = std::chrono::microseconds(640);
-  /// Own reads and atomics in flight; as many as the device and the peer can if empty.
+  /// This side's reads and atomics in flight; if empty, as many as the device and the peer support.
   std::optional<std::uint8_t> max_rd_atomic{};
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
@@ -97,13 +97,13 @@ class queue_pair : public unique_handle<ibv_qp> {
  public:
   queue_pair() noexcept = default;
 
-  /// Takes over a queue pair that was made elsewhere, for example by rdma_create_qp.
+  /// Takes over a queue pair that was created elsewhere, for example by rdma_create_qp.
   [[nodiscard]] static result<queue_pair> adopt(ibv_qp* native, const queue_pair_parents& parents,
                                                 adoption how = {});
 
   [[nodiscard]] qpn number() const noexcept { return qpn(live()->qp_num); }
   [[nodiscard]] qp_type type() const noexcept { return qp_type(live()->qp_type); }
-  /// What the device granted; at least what was asked for.
+  /// What the device granted; at least what was requested.
   [[nodiscard]] const qp_capabilities& capabilities() const noexcept;
   [[nodiscard]] std::uint32_t max_inline() const noexcept { return max_inline_; }
   [[nodiscard]] const protection_domain& pd() const noexcept;
@@ -114,7 +114,7 @@ class queue_pair : public unique_handle<ibv_qp> {
 
   // ── connection ──
 
-  /// Everything the device tells about this queue pair.
+  /// Everything that the device reports about this queue pair.
   [[nodiscard]] result<qp_attributes> query() const;
   [[nodiscard]] result<qp_state> state() const;
 
@@ -129,20 +129,20 @@ class queue_pair : public unique_handle<ibv_qp> {
                                     const qp_connect_options& options) const;
   /// Fails everything in flight and everything posted later.
   [[nodiscard]] result<void> to_error() const;
-  /// Forgets everything in flight, without completions. The queue pair gets a new first PSN, so
-  /// both sides exchange their endpoint() again before they connect().
+  /// Discards everything in flight, without completions. The queue pair gets a new first PSN, so
+  /// both sides must exchange their endpoint() again before they connect().
   [[nodiscard]] result<void> reset() const;
 
   /// This side's endpoint, for the peer.
   [[nodiscard]] result<qp_endpoint> endpoint(const endpoint_options& options = {}) const;
-  /// From RESET to RTS, on RoCE, InfiniBand, and to itself or a neighbour on the same port. A UD
-  /// queue pair becomes ready for everybody. iWARP connects through rdma_cm only.
+  /// From RESET to RTS, on RoCE and InfiniBand, also to itself or to another queue pair on the same
+  /// port. A UD queue pair can then reach every peer. iWARP connects through rdma_cm only.
   [[nodiscard]] result<void> connect(const qp_endpoint& peer,
                                      const qp_connect_options& options = {}) const;
 
   // ── data path ──
 
-  // Always inlined: only then does the compiler see what the request holds, and folds it away.
+  // Always inlined: only then does the compiler see the contents of the request and fold it away.
 
   template <send_operation Request>
   [[nodiscard, gnu::always_inline]] result<void> post(const Request& request) const {
@@ -174,7 +174,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     return post_failed(rc, native_request);
   }
 
-  /// Posts all requests of the list in order. On failure error().first_not_posted() tells how many
+  /// Posts all requests of the list in order. On failure error().first_not_posted() says how many
   /// were accepted before; those will complete.
   [[nodiscard]] result<void> post(const send_list& list) const {
     if (list.empty()) [[unlikely]]
@@ -186,7 +186,7 @@ class queue_pair : public unique_handle<ibv_qp> {
     if (rc != 0 || refused != nullptr) [[unlikely]]
       detail::observer::refused(live(), refused != nullptr ? refused : chain);
     list.unchain();
-    // siw names the request that it refused, and then returns the success of those before it.
+    // siw names the request that it refused, but returns success because of those before it.
     if (rc == 0 && refused == nullptr) [[likely]]
       return {};
     return post_failed(rc, list.slots(), refused);
@@ -212,11 +212,11 @@ class queue_pair : public unique_handle<ibv_qp> {
   using completion_sink = std::function<void(const work_completion&)>;
 
   /// Moves the queue pair to the error state and waits until every request posted so far has
-  /// completed. It polls both completion queues itself and hands everything it finds, also of other
-  /// queue pairs on them, to `sink`; nobody else may poll them meanwhile, and nobody may post.
-  /// Afterwards the device touches no buffer of this queue pair any more. (iWARP may lose what is
-  /// posted when the connection has ended already: that never completes, and its buffer is free
-  /// when the queue pair is destroyed.)
+  /// completed. It polls both completion queues itself and passes everything it finds, including
+  /// completions of other queue pairs, to `sink`; meanwhile no other thread may poll them or post.
+  /// Afterwards the device no longer accesses any buffer of this queue pair. (iWARP may lose
+  /// requests posted after the connection has ended: they never complete, and their buffers are in
+  /// use until the queue pair is destroyed.)
   [[nodiscard]] result<void> drain(
       const completion_sink& sink = {},
       std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;

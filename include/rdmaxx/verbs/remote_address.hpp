@@ -6,7 +6,7 @@
 //   auto there = remote_address::from_bytes(received).value();
 //   qp.post(write_wr{.from = …, .to = there + 64}).value();
 //
-// A value. Whoever has it can reach the region that it names: send it to nobody else.
+// A value. Anyone who has it can access the region: send it only to the peer that needs it.
 
 #include <array>
 #include <cstddef>
@@ -30,7 +30,7 @@ struct remote_address {
   /// Anything but serialized_size bytes is an error.
   [[nodiscard]] static result<remote_address> from_bytes(std::span<const std::byte> bytes);
 
-  /// The place `bytes` further on. Not checked: the peer's device refuses what lies outside its
+  /// The address `bytes` further on. Not checked: the peer's device refuses access outside its
   /// region.
   friend constexpr remote_address operator+(remote_address place, std::uint64_t bytes) noexcept {
     return {.address = place.address + bytes, .key = place.key};

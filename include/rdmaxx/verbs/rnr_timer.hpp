@@ -1,11 +1,11 @@
 #pragma once
 
-// rnr_timer: how long a peer that met no posted receive waits before it sends again.
+// rnr_timer: how long a peer that found no posted receive waits before it retries.
 //
-//   qp.connect(peer, {.min_rnr_timer = 1ms}).value();                  // at least so long: 1.28 ms
+//   qp.connect(peer, {.min_rnr_timer = 1ms}).value();                  // rounded up to 1.28 ms
 //   qp.connect(peer, {.min_rnr_timer = rnr_timer::from_code(14)}).value();     // the same, exact
 //
-// Devices know the 32 times of the IBTA's table 45, from 10 us (code 1) to 655.36 ms (code 0).
+// Devices support the 32 times of the IBTA's table 45, from 10 us (code 1) to 655.36 ms (code 0).
 //
 // A value; immutable in all threads.
 
@@ -26,7 +26,7 @@ class rnr_timer {
   template <class Rep, class Period>
   constexpr rnr_timer(std::chrono::duration<Rep, Period> wanted) noexcept  // NOLINT(*-explicit-*)
       : code_(code_for(wanted)) {}
-  /// What goes to the device as it is; more than largest_code it refuses.
+  /// Passed to the device unchanged, which refuses more than largest_code.
   [[nodiscard]] static constexpr rnr_timer from_code(std::uint8_t code) noexcept {
     rnr_timer exact{std::chrono::nanoseconds(0)};
     exact.code_ = code;
@@ -34,7 +34,7 @@ class rnr_timer {
   }
 
   [[nodiscard]] constexpr std::uint8_t code() const noexcept { return code_; }
-  /// Of a code that a device takes.
+  /// For a valid code.
   [[nodiscard]] constexpr std::chrono::microseconds duration() const noexcept {
     return duration_of(code_);
   }

@@ -3,9 +3,9 @@
 // gather_element, scatter_element: proof that a piece of memory is registered.
 //
 // A gather_element is read by the device (sends, writes), a scatter_element is written by it
-// (receives, reads, atomics). Both are made by memory_region, which checks that the bytes lie
-// inside it; a const buffer gives no scatter_element. Both are an ibv_sge and nothing else, so
-// arrays of them go to the driver as they are.
+// (receives, reads, atomics). memory_region creates both and checks that the bytes lie inside it; a
+// const buffer gives no scatter_element. Both are just an ibv_sge, so arrays of them go to the
+// driver unchanged.
 
 #include <cstddef>
 #include <cstdint>

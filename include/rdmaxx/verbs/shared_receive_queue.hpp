@@ -1,17 +1,18 @@
 #pragma once
 
-// shared_receive_queue: receives that several queue pairs draw from, in the order of their need.
+// shared_receive_queue: receives that several queue pairs share, in the order in which they need
+// them.
 //
 //   auto srq = pd.create_srq({.capacity = 256}).value();
 //   auto qp = pd.create_qp({.send_cq = cq, .recv_cq = cq, .srq = srq}).value();
 //   srq.post(recv_wr{.id = wr_id{1}, .into = mr.scatter(buffer)}).value();
 //   srq.set_limit(32).value();      // one event srq_limit_reached when fewer are left
 //
-// A completion tells which queue pair has used the receive.
+// A completion names the queue pair that used the receive.
 //
-// Lifetime: copies share one queue; it keeps its domain alive, and queue pairs keep it alive.
-// Receives that no queue pair has taken are not flushed when one fails: they stay for the others,
-// and end with the queue. Threads: all members, any thread.
+// Lifetime: copies share one queue; it keeps its domain alive, and queue pairs keep it alive. When
+// a queue pair fails, receives that it has not taken are not flushed: they stay for the others
+// until the queue is destroyed. Threads: all members, any thread.
 
 #include <cstdint>
 #include <string>
@@ -36,17 +37,18 @@ class shared_receive_queue : public shared_handle<ibv_srq> {
  public:
   shared_receive_queue() noexcept = default;
 
-  /// Takes over a queue that was made elsewhere from `pd`.
+  /// Takes over a queue that was created elsewhere from `pd`.
   [[nodiscard]] static result<shared_receive_queue> adopt(ibv_srq* native,
                                                           const protection_domain& pd,
                                                           adoption how = {});
 
   [[nodiscard]] const protection_domain& pd() const noexcept;
-  /// What the device granted, at least what was asked for. 0: it does not tell of an adopted one.
+  /// What the device granted, at least what was requested; 0 for an adopted queue, for which the
+  /// device does not report it.
   [[nodiscard]] std::uint32_t capacity() const noexcept;
 
   [[nodiscard]] result<void> post(const recv_wr& request) const;
-  /// All, or the error tells the position of the first that was not posted.
+  /// Posts all; otherwise the error has the position of the first that was not posted.
   [[nodiscard]] result<void> post(const recv_list& list) const;
 
   /// Raises srq_limit_reached once, when fewer receives than this are left.

@@ -4,10 +4,10 @@
 //
 //   spin_policy never;                                     // sleeps at once
 //   spin_policy short_while(50us);                         // 50 µs in every wait
-//   auto careful = spin_policy::backing_off(100us);        // … less often where it is in vain
+//   auto careful = spin_policy::backing_off(100us);        // … less often where it does not help
 //
-// Being woken takes tens of microseconds, and most answers come sooner. A spin that is shorter than
-// the peer needs to wake up is wasted on both sides: 50 to 100 µs suit most.
+// A wake-up takes tens of microseconds, and most answers arrive sooner. A spin that is shorter than
+// the peer's wake-up is wasted on both sides: 50 to 100 µs suit most programs.
 //
 // A value without I/O; one waiter owns it. Threads: one at a time.
 
@@ -26,9 +26,9 @@ class spin_policy {
 
   constexpr spin_policy() noexcept = default;
   constexpr explicit spin_policy(std::chrono::microseconds budget) noexcept : budget_(budget) {}
-  /// After a spin in vain the next 1, 2, 4 … 31 waits sleep at once; one that was not in vain
-  /// resets that. (To spin because recent waits were short gets stuck asleep: two sides that sleep
-  /// make each other's waits long.)
+  /// After an unsuccessful spin the next 1, 2, 4 … 31 waits sleep at once; a successful one resets
+  /// that. (Deciding by the length of recent waits would get stuck: two sides that sleep make each
+  /// other's waits long.)
   [[nodiscard]] static constexpr spin_policy backing_off(
       std::chrono::microseconds budget) noexcept {
     spin_policy made(budget);
@@ -36,13 +36,13 @@ class spin_policy {
     return made;
   }
 
-  /// How long the wait that begins now polls.
+  /// How long the wait that starts now should poll.
   [[nodiscard]] constexpr std::chrono::microseconds next() noexcept {
     if (to_skip_ == 0) return budget_;
     --to_skip_;
     return std::chrono::microseconds::zero();
   }
-  /// What a wait that has polled found out.
+  /// Reports whether polling was successful.
   constexpr void report(bool has_found) noexcept {
     if (!backs_off_) return;
     last_skip_ = has_found ? 0U : std::clamp(last_skip_ * 2, 1U, longest_skip);

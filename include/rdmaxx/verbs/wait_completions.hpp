@@ -1,18 +1,18 @@
 #pragma once
 
-// wait_completions: completions as soon as there are some, with a deadline and a spin policy.
+// wait_completions: waits for completions, with a deadline and a spin policy.
 //
 //   std::array<work_completion, 16> wc;
 //   auto done = wait_completions(cq, wc, 5s).value();              // ETIMEDOUT after 5 s
 //   auto one = wait_completion(cq, 5s, 50us).value();              // polls 50 µs before it sleeps
 //
-// The wait polls as long as the policy says, arms the queue, looks once more (what completed before
-// raises no event), and sleeps on the queue's channel. It takes every event of that channel, so
-// that nobody else may wait there; queues whose waiters are different threads have a channel each.
-// A queue without a channel is polled until the deadline, giving way to other threads.
+// The wait polls for as long as the policy says, arms the queue, polls once more (a completion that
+// arrived before raises no event), and sleeps on the queue's channel. It fetches every event of
+// that channel, so no other thread may wait there: queues with different waiting threads need a
+// channel each. A queue without a channel is polled until the deadline, yielding to other threads.
 //
-// Who is connected by rdma_cm waits with cm::connection::wait_completions(), which also hears of a
-// peer that disconnects.
+// Programs connected by rdma_cm use cm::connection::wait_completions(), which also notices when the
+// peer disconnects.
 //
 // Threads: one waiter per completion queue.
 
@@ -35,7 +35,7 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// The completions that were found fill a part of `into`; ETIMEDOUT if there is none in time.
+/// Returns the part of `into` that the completions fill; ETIMEDOUT if there is none in time.
 [[nodiscard]] result<std::span<work_completion>> wait_completions(
     const completion_queue& cq, std::span<work_completion> into,
     std::optional<std::chrono::milliseconds> timeout, spin_policy& spin);
@@ -44,7 +44,7 @@ namespace RDMAXX_NAMESPACE {
     std::optional<std::chrono::milliseconds> timeout = forever,
     std::chrono::microseconds spin = {});
 
-/// The next completion, good or bad; ETIMEDOUT if there is none in time.
+/// The next completion, successful or not; ETIMEDOUT if there is none in time.
 [[nodiscard]] result<work_completion> wait_completion(
     const completion_queue& cq, std::optional<std::chrono::milliseconds> timeout = forever,
     std::chrono::microseconds spin = {});
@@ -54,14 +54,14 @@ namespace detail {
 /// Nothing has completed within `waited`; `where` says on which queue.
 [[nodiscard]] error no_completion(std::chrono::milliseconds waited, std::string_view where);
 
-/// Takes all events of the channel.
+/// Fetches all events of the channel.
 [[nodiscard]] result<void> discard_events(const completion_channel& channel);
-/// Sleeps until an event comes or the deadline has passed, and takes all events of the channel.
+/// Sleeps until an event arrives or the deadline has passed, and fetches all events of the channel.
 [[nodiscard]] result<void> sleep_on(const completion_channel& channel,
                                     library_clock::time_point deadline);
 
-/// Polls for the policy's time, which is that of the processor and not of library_clock: a clock
-/// that a test has stopped must not keep anybody spinning.
+/// Polls for the policy's time, measured in real time and not by library_clock: a clock that a test
+/// has stopped must not keep threads spinning.
 template <class Poll>
 [[nodiscard]] result<bool> spin_until(library_clock::time_point deadline,
                                       std::chrono::microseconds budget, Poll poll) {
@@ -73,13 +73,13 @@ template <class Poll>
     if (has_found) return true;
     const auto now = std::chrono::steady_clock::now();
     if (now >= end || library_clock::now() >= deadline) return false;
-    // A device in software, or the peer, may need this very processor.
+    // A software device, or the peer, may need this processor.
     if (now - begin >= politeness) std::this_thread::yield();
   }
 }
 
-/// The order that loses no wake-up: poll, arm, poll again, sleep. True when `poll` has found what
-/// it looks for.
+/// The order that loses no wake-up: poll, arm, poll again, sleep. True when `poll` has found
+/// something.
 template <class Poll, class Arm, class Sleep>
 [[nodiscard]] result<bool> wait_until_found(library_clock::time_point deadline, spin_policy& spin,
                                             Poll poll, Arm arm, Sleep sleep) {
@@ -110,8 +110,8 @@ template <class Source, class Poll>
 
 }  // namespace detail
 
-/// The same for any source: shows up to `most` completions as soon as there are some, and tells how
-/// many.
+/// The same for any source: shows up to `most` completions as soon as there are some, and returns
+/// how many.
 template <completion_source Source, std::invocable<const typename Source::completion_type&> Visit>
 [[nodiscard]] result<std::size_t> wait_each(const Source& source, std::size_t most, Visit visit,
                                             std::optional<std::chrono::milliseconds> timeout,

@@ -8,8 +8,8 @@
 //     use(c.id(), c.byte_len());
 //   }
 //
-// It is an ibv_wc and nothing else, so that arrays of it are polled into without conversion. On
-// failure only id(), status(), vendor_code() and queue_pair() are meaningful.
+// It is just an ibv_wc, so the device polls into arrays of it without conversion. On failure only
+// id(), status(), vendor_code() and queue_pair() are meaningful.
 
 #include <cstdint>
 #include <optional>
@@ -97,7 +97,7 @@ inline constexpr bool is_flag_enum<wc_flag> = true;
 
 class work_completion : private ibv_wc {
  public:
-  // Left uninitialised, like an ibv_wc: arrays of completions are written by the driver, not by us.
+  // Left uninitialised, like an ibv_wc: the driver writes arrays of completions.
   work_completion() noexcept = default;
   explicit work_completion(const ibv_wc& native) noexcept : ibv_wc(native) {}
 
@@ -120,7 +120,7 @@ class work_completion : private ibv_wc {
     if ((ibv_wc::wc_flags & IBV_WC_WITH_IMM) == 0) return std::nullopt;
     return ntohl(ibv_wc::imm_data);
   }
-  /// The key that a SEND with invalidate made void, if there was one.
+  /// The key that a SEND with invalidate invalidated, if any.
   [[nodiscard]] std::optional<rkey> invalidated_rkey() const noexcept {
     if ((ibv_wc::wc_flags & IBV_WC_WITH_INV) == 0) return std::nullopt;
     return rkey(ibv_wc::invalidated_rkey);

@@ -5,7 +5,7 @@
 //   std::array<send_slot, 16> slots;             // yours: on the stack, in a vector, wherever
 //   send_list list(slots);
 //   for (…) list.push(write_wr{…, .from = mr.gather(block(i))});
-//   qp.post(list).value();                       // all, or the error tells the first that was not
+//   qp.post(list).value();                       // all, or the error names the first not posted
 //   list.clear();
 //
 // A slot is a C work request with room for one element; a list links them as they are pushed. A
@@ -98,14 +98,14 @@ class work_list {
   friend class queue_pair;
   friend class shared_receive_queue;
 
-  /// Takes the next slot, which has been filled. Each points to its neighbour, so that only the
-  /// last needs mending before posting.
+  /// Takes the next slot, which has been filled. Each slot points to the next one, so only the last
+  /// needs fixing before posting.
   void link() noexcept {
     slot* const taken = next_;
     next_ = taken + 1;
     taken->request_.next = behind();
   }
-  /// Where the next request will be: it is the first member of its slot, which need not exist.
+  /// Where the next request will be: the first member of its slot, which need not exist.
   [[nodiscard]] Native* behind() const noexcept { return reinterpret_cast<Native*>(next_); }
   [[nodiscard]] Native* first() const noexcept { return &first_->request_; }
   /// The C list; the caller made sure that the list is not empty.
@@ -113,12 +113,12 @@ class work_list {
     next_[-1].request_.next = nullptr;
     return first();
   }
-  /// After posting: a request that is pushed now follows the last one again.
+  /// After posting: links the last request to the next slot again.
   void unchain() const noexcept { next_[-1].request_.next = behind(); }
   [[nodiscard]] const slot* slots() const noexcept { return first_; }
 
-  /// Of a request that a driver has refused; null stands for the first. Static: a list whose
-  /// address is taken does not stay in registers.
+  /// The position of a request that a driver has refused; null means the first. Static: a list
+  /// whose address is taken does not stay in registers.
   [[nodiscard]] static std::size_t position_of(const slot* slots, const Native* request) noexcept {
     return request == nullptr
                ? 0

@@ -8,8 +8,8 @@
 //     return queue.post(send_wr{.id = wr_id{1}, .from = hello});
 //   }
 //
-// Code that needs more than every work_queue has says so: posts_to<Queue, cas_wr>. Lists of
-// requests are not part of it: their slots are those of the C interface.
+// Code that needs more than every work_queue has can require it: posts_to<Queue, cas_wr>. Lists of
+// requests are not part of it, because their slots are those of the C interface.
 
 #include <concepts>
 
@@ -22,17 +22,17 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// Such requests can be posted to such a queue.
+/// Requests of this type can be posted to this queue.
 template <class Queue, class Request>
 concept posts_to = requires(const Queue& queue, const Request& request) {
   { queue.post(request) } -> std::same_as<result<void>>;
 };
 
-/// Receives can be posted to it: a queue pair, or a queue that several share.
+/// Receives can be posted to it: a queue pair or a shared receive queue.
 template <class Queue>
 concept receive_queue = posts_to<Queue, recv_wr>;
 
-/// Two queues and their numbers: messages, writes and reads go out, receives wait.
+/// A queue pair, whatever its interface: takes sends, writes, reads and receives.
 template <class Queue>
 concept work_queue =
     receive_queue<Queue> && posts_to<Queue, send_wr> && posts_to<Queue, write_wr> &&

@@ -6,12 +6,12 @@
 //   qp.post(read_wr{.id = wr_id{2}, .from = remote, .into = mr.scatter(buffer)}).value();
 //
 // Sends and writes take gathers, reads, atomics and receives take scatters, so a const buffer
-// cannot be the target of a read. One element is held by value; several are an array, vector or
-// span of yours, with a name, that lives until the request has been posted (element_list.hpp).
+// cannot be the target of a read. One element is held by value; several are in a named array,
+// vector or span that lives until the request has been posted (element_list.hpp).
 //
 // Requests are descriptions, and may be named, stored and copied. They are translated into C work
 // requests on the stack of post(), which the compiler folds away; arrays of elements are not
-// copied. What each type means to the device is written down once, in operation.hpp.
+// copied. operation.hpp describes each type.
 
 #include <cstdint>
 #include <optional>
@@ -30,7 +30,7 @@ namespace RDMAXX_NAMESPACE {
 
 enum class send_flag : std::uint32_t {
   fence = IBV_SEND_FENCE,          ///< starts after all earlier reads and atomics have finished
-  signaled = IBV_SEND_SIGNALED,    ///< success is reported, too; failure always is
+  signaled = IBV_SEND_SIGNALED,    ///< also reports success; failure is always reported
   solicited = IBV_SEND_SOLICITED,  ///< wakes a peer that armed its queue for solicited completions
   inline_data =
       IBV_SEND_INLINE,  ///< the CPU copies the bytes while posting; they need no registration
@@ -97,7 +97,7 @@ struct faa_wr {
   send_flags flags = send_flag::signaled;
 };
 
-/// A place for one incoming message. UD messages are preceded by 40 bytes of GRH.
+/// A buffer for one incoming message. UD messages are preceded by 40 bytes of GRH.
 struct recv_wr {
   wr_id id{};
   scatter_list into{};
