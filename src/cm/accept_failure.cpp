@@ -14,8 +14,8 @@ error peer_has_gone() {
   return errno_error("accepting", ECONNRESET, "the peer closed the connection");
 }
 
-/// The kernel drops the events of an identifier that its program has not seen yet. But it does not
-/// know how to go on with a connection that is over.
+/// The kernel drops pending events of an identifier that the program has not accepted yet, but
+/// refuses further steps of a connection that has ended.
 bool is_over(const cm_id& id) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Why a step of accepting has failed. If the peer has gone meanwhile, the C functions only report
+// Why a step of accepting failed. If the peer has gone away meanwhile, the C functions only report
 // "invalid argument"; the identifier's events say more.
 
 #include <rdmaxx/cm/cm_id.hpp>
@@ -10,7 +10,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// That the peer has gone, if it has; otherwise the failure itself.
+/// An error that says that the peer has gone, if it has; otherwise the failure itself.
 [[nodiscard]] error accept_failure(const error& failure, const cm_id& id);
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -1,8 +1,8 @@
 #pragma once
 
 // with_address_fallback: tries the addresses of a name one after the other until an attempt
-// succeeds. The timeout of the options is for all of them: once it has expired, no further one is
-// tried.
+// succeeds. The timeout of the options covers all of them: once it has expired, no further address
+// is tried.
 
 #include <chrono>
 #include <cstddef>
@@ -32,7 +32,7 @@ auto with_address_fallback(std::span<const socket_address> addresses, library_cl
   return outcome;
 }
 
-/// The same for a name, whose look-up takes its part of the time.
+/// The same for a name; the lookup counts towards the timeout.
 template <class Options, class Attempt>
 auto with_address_fallback(std::string_view peer, const Options& options,
                            std::chrono::milliseconds Options::* timeout, Attempt attempt)

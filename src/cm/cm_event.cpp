@@ -15,12 +15,12 @@ namespace RDMAXX_NAMESPACE {
 namespace {
 
 detail::cm_id_block* id_block(const detail::reference& block) noexcept {
-  // What an event refers to is an identifier's block and nothing else.
+  // An event always refers to an identifier's block.
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
   return static_cast<detail::cm_id_block*>(block.get());
 }
 
-/// What was going on when the event came.
+/// The step that the event ends.
 std::string_view step_of(cm_event_type type) noexcept {
   switch (type) {
     case cm_event_type::addr_resolved:
@@ -39,19 +39,19 @@ std::string_view step_of(cm_event_type type) noexcept {
 
 std::string hint_for(cm_event_type type, int errno_value) {
   if (errno_value == ENODEV && type == cm_event_type::addr_error)
-    return "no RDMA device of this host leads to that address";
+    return "no RDMA device of this host reaches that address";
   if (errno_value == ETIMEDOUT && type == cm_event_type::unreachable)
     return "the host does not answer: check the address, and that RDMA works there";
   return {};
 }
 
-/// InfiniBand's status of a service that was asked for by SIDR (IBTA 12.11.2).
+/// The SIDR status of a service (IBTA 12.11.2).
 std::string_view service_status(int status) noexcept {
   switch (status) {
     case 1:
       return "no service listens on that port";
     case 2:
-      return "the program there refused";
+      return "the program there rejected the request";
     case 3:
       return "the service has no queue pair";
     case 4:
@@ -65,12 +65,13 @@ std::string_view service_status(int status) noexcept {
 
 error rejection(int status, std::span<const std::byte> said) {
   if (status <= 0) {
-    // iWARP: an errno; a program's refusal and a port on which nobody listens look the same.
+    // iWARP reports an errno; a rejection by the program and a port without a listener look the
+    // same.
     return error({.operation = "connecting",
                   .code = {status == 0 ? ECONNREFUSED : std::abs(status), std::generic_category()},
                   .category = error_category::peer,
                   .problem = "the peer refused",
-                  .hint = "nothing listens on that port, or the program there refused",
+                  .hint = "nothing listens on that port, or the program there rejected the request",
                   .peer_data = {said.begin(), said.end()}});
   }
   const auto reason = static_cast<reject_reason>(status);
@@ -171,7 +172,7 @@ result<void> cm_event::outcome() const {
                   .hint = "check the port, and that the server is running",
                   .peer_data = {private_data().begin(), private_data().end()}});
   }
-  // -1 and 0 stand for failures that the C library has no number for.
+  // -1 and 0 mean failures for which the C library has no number.
   const int errno_value = status_ == -1 || status_ == 0 ? EIO : std::abs(status_);
   return errno_error(step_of(type_), errno_value, std::string(describe(type_)),
                      hint_for(type_, errno_value));
@@ -191,7 +192,7 @@ result<cm_id> cm_event::take_id() {
 }
 
 std::span<const std::byte> cm_event::private_data() const noexcept {
-  // The C library puts the pointer that a join was given here.
+  // The C library stores the pointer given to the join here.
   if (native_ == nullptr || type_ == cm_event_type::multicast_join ||
       type_ == cm_event_type::multicast_error)
     return {};
@@ -215,7 +216,7 @@ rdmaxx::datagram_peer cm_event::datagram_peer() const noexcept {
 
 void cm_event::acknowledge() noexcept {
   if (native_ == nullptr) return;
-  // Before the references go: destroying the identifier waits for this acknowledgement.
+  // Before the references are released: destroying the identifier waits for this acknowledgement.
   auto* const event = std::exchange(native_, nullptr);
   if (!subject_ || !subject_.get()->is_made_before_fork()) rdma_ack_cm_event(event);
   if (subject_) id_block(subject_)->unacknowledged.fetch_sub(1);

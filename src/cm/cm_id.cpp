@@ -23,7 +23,7 @@ namespace RDMAXX_NAMESPACE {
 
 namespace {
 
-/// The C functions take non-const addresses and read through them only.
+/// The C functions take non-const addresses but only read them.
 sockaddr* mutable_address(const socket_address& address) noexcept {
   return address ? const_cast<sockaddr*>(address.native()) : nullptr;
 }
@@ -33,8 +33,8 @@ int milliseconds_of(std::chrono::milliseconds timeout) noexcept {
       timeout.count(), 0, std::numeric_limits<int>::max()));
 }
 
-/// rdma_cm says EADDRNOTAVAIL where a wildcard, or a loopback address, and another one want the
-/// same port, in either order.
+/// rdma_cm reports EADDRNOTAVAIL if a wildcard or loopback address and another one want the same
+/// port, in either order.
 bool is_taken_port(int errno_value, const socket_address& address) noexcept {
   return errno_value == EADDRINUSE ||
          (errno_value == EADDRNOTAVAIL && (address.is_any() || detail::is_loopback(address)));
@@ -43,9 +43,9 @@ bool is_taken_port(int errno_value, const socket_address& address) noexcept {
 std::string address_hint(int errno_value, const socket_address& address) {
   if (is_taken_port(errno_value, address)) {
     return fmt::format(
-        "{}another program uses port {} {}: take another port, end that program, or set "
+        "{}another program uses port {} {}: use another port, end that program, or set "
         "reuse_address if it has just ended",
-        address.is_any() ? "the wildcard stands for every address of this host, and " : "",
+        address.is_any() ? "the wildcard means every address of this host, and " : "",
         address.port(), address.is_any() ? "on one of them" : "there");
   }
   if (errno_value == EADDRNOTAVAIL) {
@@ -55,7 +55,7 @@ std::string address_hint(int errno_value, const socket_address& address) {
         address.port(), detail::bracket_hint(address));
   }
   if (errno_value == ENODEV || errno_value == ENOENT) {
-    return "no RDMA device of this host has, or leads to, that address" +
+    return "no RDMA device of this host has, or reaches, that address" +
            detail::bracket_hint(address);
   }
   return {};
@@ -76,8 +76,8 @@ result<void> set_option(rdma_cm_id* id, int option, Value value, std::string_vie
   return errno_error("rdma_set_option", errno_of(rc), std::string(name));
 }
 
-/// What the messages of the InfiniBand connection manager have room for (IBA 12.6, 12.11), less the
-/// 36 bytes of rdma_cm's own header in requests. iWARP has room for more.
+/// The private data of InfiniBand connection manager messages (IBA 12.6, 12.11), less the 36 bytes
+/// of rdma_cm's own header in requests. iWARP has room for more.
 std::size_t private_data_limit(std::string_view call, port_space space) noexcept {
   const bool datagrams = is_datagram(space);
   if (call == "rdma_connect") return datagrams ? 180 : 56;
@@ -85,7 +85,7 @@ std::size_t private_data_limit(std::string_view call, port_space space) noexcept
   return datagrams ? 136 : 148;
 }
 
-/// The bytes of a refused call explain most refusals.
+/// Too much private data explains most refused calls.
 result<void> checked(int rc, std::string_view call, port_space space,
                      const connection_parameters& parameters) {
   if (rc == 0) return {};
@@ -107,7 +107,7 @@ result<completion_queue> cq_or_new(const completion_queue& given, const context&
                                    std::uint32_t requests) {
   if (given) return given;
   RDMAXX_TRY(const auto channel, ctx.create_completion_channel());
-  // One more than the requests: drain() has a marker of its own.
+  // One more than the requests: drain() posts a marker of its own.
   return ctx.create_cq({.capacity = requests + 1, .channel = channel});
 }
 
@@ -194,7 +194,7 @@ result<void> cm_id::resolve_route(std::chrono::milliseconds timeout) const {
 result<void> cm_id::create_qp(const cm_qp_config& config) const {
   auto& block = detail::block_of(*this);
   if (live()->qp != nullptr)
-    return misuse_error("create_qp", "the identifier has a queue pair already");
+    return misuse_error("create_qp", "the identifier already has a queue pair");
   RDMAXX_TRY(const auto ctx, context());
   if (config.pd && config.pd.context() != ctx) {
     return misuse_error("create_qp", "the protection domain belongs to another context",
@@ -258,11 +258,11 @@ result<void> cm_id::migrate(const event_channel& channel) const {
   if (!channel) return misuse_error("migrate", "the channel is empty");
   auto& block = detail::block_of(*this);
   if (channel == block.channel) return {};
-  const event_channel old_channel = block.channel;  // may end after the locks
+  const event_channel old_channel = block.channel;  // released after the locks
   auto& from = detail::block_of(old_channel);
   auto& to = detail::block_of(channel);
   const std::scoped_lock lock(from.mutex, to.mutex);
-  // rdma_migrate_id would wait for them, and they may be this very thread's.
+  // rdma_migrate_id would wait for them, and this thread itself may hold them.
   if (const auto count = block.unacknowledged.load())
     return events_unacknowledged("migrate", count);
   RDMAXX_TRY(check(rdma_migrate_id(live(), channel.native()), "rdma_migrate_id"));
@@ -293,7 +293,7 @@ result<void> cm_id::leave_multicast(const socket_address& group) const {
   const auto joined = std::ranges::find(block.groups, group);
   if (joined == block.groups.end())
     return misuse_error("leave_multicast", fmt::format("{} was not joined", describe(group)));
-  // rdma_leave_multicast would wait for the event of the join, which may be this very thread's.
+  // rdma_leave_multicast would wait for the event of the join, which this thread itself may hold.
   if (const auto count = block.unacknowledged.load())
     return events_unacknowledged("leave_multicast", count);
   RDMAXX_TRY(

@@ -19,7 +19,7 @@ cm_id_block::cm_id_block(event_channel events, rdma_cm_id* id, adoption how)
 
 void cm_id_block::leave_groups() noexcept {
   for (const auto& group : groups) {
-    // The C function takes a non-const pointer and reads through it only.
+    // The C function takes a non-const pointer but only reads it.
     if (rdma_leave_multicast(native, const_cast<sockaddr*>(group.native())) != 0)
       log(log_level::debug, "rdma_leave_multicast failed at the end of an identifier");
   }
@@ -32,7 +32,7 @@ int cm_id_block::destroy_queue_pair() noexcept {
     if (unacknowledged.load() != 0) return EBUSY;
     leave_groups();
   }
-  // Not ibv_destroy_qp: the C library must forget the queue pair, too.
+  // Not ibv_destroy_qp: librdmacm must forget the queue pair, too.
   rdma_destroy_qp(native);
   return 0;
 }
@@ -45,7 +45,7 @@ int cm_id_block::destroy() noexcept {
   }
   qp = {};
   pd = {};
-  // Not under the lock: iWARP waits here for a peer that was asked and has not answered yet.
+  // Not under the lock: iWARP waits here for the answer to a pending connection request.
   int failure = 0;
   if (adopted.kind == ownership::owned)
     failure = errno_of(adopted.destroy ? adopted.destroy() : rdma_destroy_id(native));

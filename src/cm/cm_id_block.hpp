@@ -1,6 +1,6 @@
 #pragma once
 
-// cm_id_block: the state behind a cm_id; its handle and the events about it share it.
+// cm_id_block: the state behind a cm_id, shared by its handle and its events.
 
 #include <atomic>
 #include <string>
@@ -22,15 +22,15 @@ class cm_id_block final : public resource {
   adoption adopted;
   protection_domain pd;
   queue_pair qp;
-  /// Joined and not left yet. The C library forgets them only if they are left.
+  /// Joined but not left yet. The C library forgets them only when they are left.
   std::vector<socket_address> groups;
-  /// Events about this identifier in the hands of users.
+  /// Events of this identifier that users hold.
   std::atomic<unsigned> unacknowledged{0};
 
-  /// Before the queue pair ends, which stays attached to its groups otherwise. The channel's mutex
-  /// must be held, and no event be unacknowledged, or this would wait for it.
+  /// Call it before the queue pair is destroyed, which otherwise stays attached to its groups. The
+  /// channel's mutex must be held and all events acknowledged, or this would wait for them.
   void leave_groups() noexcept;
-  /// Ends the queue pair; 0 or an errno.
+  /// Destroys the queue pair; returns 0 or an errno.
   [[nodiscard]] int destroy_queue_pair() noexcept;
 
  private:

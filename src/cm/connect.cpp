@@ -15,7 +15,7 @@ namespace {
 
 using detail::connection_attempt;
 
-/// The steps do not know where they lead; the error must.
+/// Adds the address, which the steps do not know, to the error.
 error told(const error& failure, const connection_steps& at, const socket_address& peer) {
   const bool is_resolved = at.awaited() == cm_event_type::established;
   return failure.within(
@@ -29,7 +29,7 @@ result<cm_id> new_id(port_space space, const cm_id_options& options) {
   return id;
 }
 
-/// An attempt that has succeeded.
+/// Takes the connection out of a successful attempt.
 result<connection_attempt> finished(result<cm_id> id, connection_steps steps,
                                     std::chrono::milliseconds timeout,
                                     const connection_attempt::inputs& given) {

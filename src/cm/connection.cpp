@@ -16,14 +16,14 @@ connection::connection(cm_id id, const cm_event& established)
     : id_(std::move(id)),
       peer_data_(established.private_data().begin(), established.private_data().end()) {}
 
-/// What has happened to the connection so far.
+/// Handles the pending events of the connection.
 result<void> connection::handle_events() {
   while (!down_) {
     RDMAXX_TRY(const auto event, id_.channel().try_get_event());
     if (!event) break;
     if (!event->concerns(id_)) continue;
     if (event->type() == cm_event_type::disconnected) {
-      // The answer to the peer, if it was the peer; else it fails, and nothing is lost.
+      // Answers the peer if it disconnected first; otherwise this fails, which does no harm.
       (void)id_.disconnect();
       down_ = true;
     }
@@ -56,7 +56,8 @@ result<std::span<work_completion>> connection::wait_completions(
                                 pollfd{.fd = fd(), .events = POLLIN, .revents = 0}};
   std::span<work_completion> found;
   const auto poll = [&]() -> result<bool> {
-    // In this order: what the end of the connection has flushed is polled before that end is told.
+    // In this order, so that requests flushed by the end of the connection are polled before the
+    // end is reported.
     RDMAXX_TRY(handle_events());
     RDMAXX_TRY(found, cq.poll(into));
     return !found.empty() || down_;

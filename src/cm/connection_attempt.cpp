@@ -63,7 +63,7 @@ result<bool> connection_attempt::advance(const inputs& given) {
     if (!event->concerns(id_)) continue;
     const auto action = steps_.on_event(event->type(), event->outcome());
     if (action == connection_action::done) last_ = std::move(*event);
-    event.reset();  // acknowledged before the next step begins
+    event.reset();  // acknowledged before the next step starts
     if (const auto begun = begin(action, given); !begun) {
       if (action != connection_action::fail) (void)steps_.on_refusal(begun.error());
       return begun.error();

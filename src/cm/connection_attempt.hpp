@@ -1,10 +1,10 @@
 #pragma once
 
 // connection_attempt: an identifier on its way to a connection. It does what connection_steps says
-// and never waits itself: whoever drives it waits for fd() until deadline(), and calls advance().
+// and never waits itself: its driver waits for fd() until deadline(), and calls advance().
 //
-// The identifier has a channel of its own. Lifetime: move-only; its end ends the attempt. Threads:
-// one at a time.
+// The identifier has a channel of its own. Lifetime: move-only; the destructor ends the attempt.
+// Threads: one at a time.
 
 #include <chrono>
 #include <optional>
@@ -25,7 +25,7 @@ class connection_attempt {
  public:
   using time_point = library_clock::time_point;
 
-  /// What the steps need; what private_data refers to lives until the attempt has been begun.
+  /// What the steps need; the memory of private_data must stay valid until start() has returned.
   struct inputs {
     socket_address source{};
     socket_address peer{};
@@ -35,11 +35,11 @@ class connection_attempt {
 
   connection_attempt(cm_id id, connection_steps steps, std::chrono::milliseconds timeout);
 
-  /// Begins the first step.
+  /// Starts the first step.
   [[nodiscard]] result<void> start(const inputs& given);
-  /// Handles the events that wait. True when it is over, or why it has failed.
+  /// Handles pending events. True when the attempt has succeeded; an error says why it failed.
   [[nodiscard]] result<bool> advance(const inputs& given);
-  /// Drives it until it is over.
+  /// Drives it to the end.
   [[nodiscard]] result<void> finish(const inputs& given);
 
   [[nodiscard]] int fd() const noexcept { return id_.channel().fd(); }
@@ -60,7 +60,7 @@ class connection_attempt {
   connection_steps steps_;
   std::chrono::milliseconds timeout_;
   time_point deadline_;
-  std::optional<cm_event> last_{};  ///< that has ended the last step
+  std::optional<cm_event> last_{};  ///< that ended the last step
 };
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -16,7 +16,7 @@ struct step {
   cm_event_type success;
 };
 
-/// In the order of the active side; the passive one has a single step.
+/// In the order of the active side; the passive side has a single step.
 constexpr std::array steps_in_order{
     step{connection_action::resolve_addr, cm_event_type::addr_resolved},
     step{connection_action::resolve_route, cm_event_type::route_resolved},
@@ -94,12 +94,12 @@ connection_action connection_steps::on_event(cm_event_type type, const result<vo
     case cm_event_type::device_removal:
       return fail(errno_error(waiting(), ENODEV));
     default:
-      return connection_action::wait;  // addr_change, timewait_exit: news, not answers
+      return connection_action::wait;  // addr_change, timewait_exit: end no step
   }
 }
 
 connection_action connection_steps::on_refusal(const error& why) {
-  failure_ = why;  // this side's own, whoever asked
+  failure_ = why;  // this side's own failure, not the peer's
   return connection_action::fail;
 }
 

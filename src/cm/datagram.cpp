@@ -31,7 +31,7 @@ result<void> check_datagram(const cm_id& id, std::string_view operation) {
   return {};
 }
 
-/// Of a loopback address, which has none as long as it leads nowhere.
+/// For a loopback address, which has no device until it is resolved.
 result<void> find_device(const cm_id& id) {
   const auto end = deadline_after(default_timeout);
   RDMAXX_TRY(id.resolve_addr(id.local_address(), detail::time_until(end)));

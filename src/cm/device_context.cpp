@@ -11,7 +11,7 @@ struct opened_devices {
   std::mutex mutex;
   std::unordered_map<const ibv_context*, context> contexts;
 
-  /// Never destroyed: handles may be used until the last moment of the process.
+  /// Never destroyed: handles may be used until the process ends.
   static opened_devices& get() {
     static auto* const only = new opened_devices;
     return *only;

@@ -65,7 +65,7 @@ result<std::optional<cm_event>> event_channel::try_get_event() const {
   RDMAXX_TRY(detail::handle_access::check_process(*this, "rdma_get_cm_event"));
   auto& channel = detail::block_of(*this);
   for (;;) {
-    // Released after the lock, for which the end of an identifier asks.
+    // Released after the lock, which the destruction of an identifier takes.
     detail::reference new_id;
     const std::lock_guard lock(channel.mutex);
     rdma_cm_event* event = nullptr;
@@ -80,7 +80,7 @@ result<std::optional<cm_event>> event_channel::try_get_event() const {
       detail::forget_device_context(event->id->verbs);
     auto subject = channel.ids.find(request ? event->listen_id : event->id);
     if (subject) return cm_event(event, std::move(*subject), std::move(new_id));
-    // Its last handle has just gone, and rdma_destroy_id waits in another thread for this
+    // Its last handle has just been destroyed, and rdma_destroy_id waits in another thread for this
     // acknowledgement.
     rdma_ack_cm_event(event);
   }

@@ -20,8 +20,8 @@ class event_channel_block final : public native_resource<rdma_event_channel> {
   event_channel_block() : native_resource(destroy_channel, "rdma_destroy_event_channel") {}
 
   /// Held while an event is fetched, and while a queue pair is destroyed: rdma_get_cm_event changes
-  /// the states of queue pairs. Whoever holds it finds every fetched event either acknowledged or
-  /// in a cm_event, so that calls which wait for acknowledgements can tell whether they would.
+  /// the states of queue pairs. While it is held, every fetched event is either acknowledged or in
+  /// a cm_event, so that calls that wait for acknowledgements can tell whether they would block.
   std::mutex mutex;
   object_registry ids;
 

@@ -1,14 +1,14 @@
 #pragma once
 
-// half_open_peers: peers whose requests a listener has answered and that are not established yet.
+// half_open_peers: peers whose requests a listener has answered but that are not established yet.
 //
 // A request is answered as soon as it is seen, and then waits here until the peer is established,
-// has failed, or has timed out. There is room for a few; when it is full, requests are left where
-// they are. One descriptor is readable whenever there is something to do: a request and room for
-// it, an event of a peer, or a peer's timeout. `Extra` is what a peer has besides its
+// has failed, or has timed out. There is room for a few; when it is full, further requests stay in
+// the listener's channel. One descriptor is readable whenever there is something to do: a request
+// and room for it, an event of a peer, or a peer's timeout. `Extra` is what a peer has besides its
 // identifier.
 //
-// Lifetime: ends before the listening identifier's channel. Threads: any.
+// Lifetime: destroyed before the listening identifier's channel. Threads: any.
 
 #include <algorithm>
 #include <cerrno>
@@ -43,7 +43,7 @@ class half_open_peers {
 
   struct peer {
     Extra extra;                 ///< outlives the identifier
-    connection_attempt attempt;  ///< begun
+    connection_attempt attempt;  ///< started
   };
   /// An established peer.
   struct arrival {
@@ -51,8 +51,8 @@ class half_open_peers {
     Extra extra;
   };
 
-  /// `requests` is readable when somebody asks; `doing` begins what errors tell of a peer:
-  /// "accepting", before its address.
+  /// `requests` is readable when a request is pending; `doing` is what errors say before a peer's
+  /// address, such as "accepting".
   [[nodiscard]] static result<std::unique_ptr<half_open_peers>> create(int requests,
                                                                        std::size_t most,
                                                                        std::string_view doing) {
@@ -65,12 +65,12 @@ class half_open_peers {
   half_open_peers(const half_open_peers&) = delete;
   half_open_peers& operator=(const half_open_peers&) = delete;
 
-  /// An established peer, or nothing. `next` brings the next request that waits, answered, as
-  /// result<std::optional<peer>>, and is called while there is room. An error is that of one peer,
+  /// An established peer, or nothing. `next` answers the next pending request and returns it as
+  /// result<std::optional<peer>>; it is called while there is room. An error concerns one peer,
   /// unless its category says otherwise.
   template <class Next>
   [[nodiscard]] result<std::optional<arrival>> try_next(Next next) {
-    std::optional<peer> gone;  // outlives the lock: the end of an identifier may take long
+    std::optional<peer> gone;  // outlives the lock: destroying an identifier may take long
     const std::lock_guard lock(mutex_);
     for (std::size_t position = 0;;) {
       for (; position < peers_.size(); ++position) {
@@ -90,13 +90,13 @@ class half_open_peers {
       auto& one = *answered;
       if (!one) break;
       RDMAXX_TRY(descriptor_->add(one->attempt.fd()));
-      peers_.push_back(*std::move(one));  // and looked at, with the next round
+      peers_.push_back(*std::move(one));  // and handled in the next round
     }
     watch();
     return std::nullopt;
   }
 
-  /// Until try_next() may have something to do, or the deadline has passed.
+  /// Waits until try_next() may have something to do, or the deadline has passed.
   [[nodiscard]] result<void> wait(time_point deadline) {
     const auto until = [&] {
       const std::lock_guard lock(mutex_);
@@ -130,7 +130,7 @@ class half_open_peers {
     return earliest;
   }
 
-  /// So that the descriptor tells of what can be done, and of nothing else.
+  /// Makes the descriptor readable only for what can be done now.
   void watch() {
     const bool has_room = peers_.size() < most_;
     if (has_room && !requests_are_watched_) {
@@ -153,7 +153,7 @@ class half_open_peers {
   std::mutex mutex_;
   descriptor timer_;
   std::vector<peer> peers_;
-  std::unique_ptr<joint_descriptor> descriptor_;  ///< ends before those that it watches
+  std::unique_ptr<joint_descriptor> descriptor_;  ///< destroyed before those that it watches
   bool requests_are_watched_ = true;
 };
 

@@ -49,7 +49,7 @@ class listener::acceptance {
 
   [[nodiscard]] peers& half_open() const noexcept { return *half_open_; }
 
-  /// The next request that waits, answered.
+  /// Answers the next pending request.
   [[nodiscard]] result<std::optional<peers::peer>> answered(const listener& waiting,
                                                             const accept_options& options) const {
     RDMAXX_TRY(auto request, waiting.try_get_request());

@@ -1,7 +1,7 @@
 #pragma once
 
-// Loopback addresses, which rdma_cm treats in its own way: one that is bound has no device until it
-// leads somewhere, and stands for every address when ports are compared.
+// Loopback addresses, which rdma_cm treats specially: a bound one has no device until it is
+// resolved or listens, and conflicts with every address when ports are compared.
 
 #include <rdmaxx/cm/socket_address.hpp>
 

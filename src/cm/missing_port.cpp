@@ -15,7 +15,7 @@ namespace RDMAXX_NAMESPACE::detail {
 namespace {
 
 /// The first seven of the eight groups of an address, with the longest run of zeros as "::"; empty
-/// if there is none, because then seven groups are no address.
+/// if there is none, because seven groups are then not an address.
 std::string shortened(std::span<const std::uint16_t, 7> groups) {
   std::size_t begin = 0;
   std::size_t length = 0;

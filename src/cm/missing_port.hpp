@@ -7,8 +7,8 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// "; if 7471 is meant to be the port, use brackets: [::1]:7471" for ::1:7471, which is an address
-/// as it stands; nothing for others.
+/// "; if 7471 is meant to be the port, use brackets: [::1]:7471" for ::1:7471, which is also a
+/// complete address; empty for others.
 [[nodiscard]] std::string bracket_hint(const socket_address& address);
 
 [[nodiscard]] error missing_port_error(const socket_address& peer);

@@ -24,8 +24,8 @@ namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
-/// How many there are, in the lower half, of which generation of forks in the upper one: the
-/// threads of a parent do not count in its child.
+/// The number of lookups in the lower half, the fork generation in the upper one: the threads of a
+/// parent do not count in its child.
 std::atomic<std::uint64_t> under_way{0};
 
 std::uint64_t of_this_process(std::uint64_t now) noexcept {
@@ -44,7 +44,7 @@ bool has_entered() noexcept {
 
 void leave() noexcept { under_way.fetch_sub(1); }
 
-/// Belongs to the one who asked and to the thread, whoever lives longer.
+/// Shared by the caller and the thread; the last one destroys it.
 struct question {
   std::function<name_lookup::answer()> ask;
   std::mutex mutex;
@@ -59,7 +59,7 @@ struct question {
         return errno_error("getaddrinfo", ENOMEM);
       }
     }();
-    // Before the answer is told: whoever gets it finds the place free.
+    // Before the answer is published, so that the caller finds the place free.
     leave();
     {
       const std::lock_guard lock(mutex);
@@ -68,7 +68,7 @@ struct question {
     changed.notify_one();
   }
 
-  /// The answer, if it comes in time.
+  /// The answer, if it arrives in time.
   std::optional<name_lookup::answer> wait(library_clock::time_point deadline) {
     std::unique_lock lock(mutex);
     while (!told) {
@@ -89,7 +89,7 @@ name_lookup::answer name_lookup::until(const std::string& name, std::chrono::mil
   const auto call = fmt::format("looking up {}", name);
   const auto deadline = deadline_after(timeout);
   if (!has_entered()) {
-    return errno_error(call, EAGAIN, fmt::format("{} names are being looked up already", most),
+    return errno_error(call, EAGAIN, fmt::format("{} names are already being looked up", most),
                        "the resolver of this host does not answer: see /etc/resolv.conf");
   }
   std::thread asking;

@@ -1,11 +1,11 @@
 #pragma once
 
-// name_lookup: asks the system's resolver, which blocks for as long as it likes, within a time.
+// name_lookup: asks the system's resolver, which blocks, with a timeout.
 //
-// The question is asked in a thread of its own. If the answer comes in time, the thread has ended
-// when the caller gets it. Otherwise nobody waits for it any more: it cannot be stopped, and ends
-// when the resolver gives up. How many there are at once is bounded, so that a resolver that hangs
-// does not fill the process with threads.
+// Each lookup runs in a thread of its own. If the answer arrives in time, the thread has ended when
+// the caller gets it. Otherwise the thread is abandoned: it cannot be stopped, and ends when the
+// resolver gives up. The number of lookups is limited, so that a hanging resolver does not fill the
+// process with threads.
 //
 // Threads: any.
 
@@ -24,13 +24,13 @@ class name_lookup {
  public:
   using answer = result<std::vector<socket_address>>;
 
-  /// Questions that are under way at once, in the whole process.
+  /// The most lookups at once, in the whole process.
   static constexpr std::size_t most = 16;
 
-  /// What `ask` answers; ETIMEDOUT when it has not in time, EAGAIN when too many are under way.
+  /// The result of `ask`; ETIMEDOUT if it takes too long, EAGAIN if too many lookups are running.
   [[nodiscard]] static answer until(const std::string& name, std::chrono::milliseconds timeout,
                                     std::function<answer()> ask);
-  /// Those that are under way now.
+  /// The lookups running now.
   [[nodiscard]] static std::size_t count() noexcept;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// as_peer_error: the failure of a peer that was accepted and never became established.
+// as_peer_error: the failure of a peer that was accepted but never became established.
 
 #include <rdmaxx/core/error.hpp>
 

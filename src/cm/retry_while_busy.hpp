@@ -3,8 +3,9 @@
 // retry_while_busy: threads that share a listener.
 //
 // The peer of a request may give up before the request has been separated from the listener. Then
-// another thread of the same listener may hold the event that says so, and the identifier cannot
-// move to a channel of its own (EBUSY) until that thread has let go of it, which it does at once.
+// another thread of the same listener may hold the event that reports this, and the identifier
+// cannot move to a channel of its own (EBUSY) until that thread releases the event, which it does
+// at once.
 
 #include <chrono>
 #include <thread>
@@ -14,7 +15,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// Repeats `attempt` as long as it fails with EBUSY, for a second at most.
+/// Repeats `attempt` while it fails with EBUSY, for at most a second.
 template <class Attempt>
 [[nodiscard]] result<void> retry_while_busy(
     Attempt attempt, std::chrono::milliseconds patience = std::chrono::seconds(1)) {

@@ -21,10 +21,10 @@ namespace RDMAXX_NAMESPACE {
 namespace {
 
 constexpr std::string_view how_to_write =
-    "write 10.0.0.7:7471, [fd00::7]:7471 or host.example.org:7471; to listen, port 0 takes any "
+    "write 10.0.0.7:7471, [fd00::7]:7471 or host.example.org:7471; to listen, port 0 means any "
     "free one";
 
-/// The C families are views of one storage; copying is the way between them that is defined.
+/// The C families are views of one storage; copying is the defined way to convert between them.
 template <class Native>
 Native as(const sockaddr_storage& storage) noexcept {
   Native native{};
@@ -109,7 +109,7 @@ error lookup_failed(int code, int errno_value, const std::string& host) {
 result<std::vector<socket_address>> ask_resolver(const host_and_port& parts) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // else every address is listed once for each type
+  hints.ai_socktype = SOCK_STREAM;  // otherwise every address is listed once for each type
   addrinfo* list = nullptr;
   const int code = getaddrinfo(parts.host.c_str(), nullptr, &hints, &list);
   if (code != 0) return lookup_failed(code, errno, parts.host);

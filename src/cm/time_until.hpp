@@ -1,6 +1,6 @@
 #pragma once
 
-// time_until: what is left of the time for several steps.
+// time_until: the remaining time of several steps.
 
 #include <algorithm>
 #include <chrono>

@@ -13,7 +13,7 @@ namespace RDMAXX_NAMESPACE::detail {
 
 using deadline = library_clock::time_point;
 
-/// The event `wanted`, or why it did not come. Events that end no step are passed over.
+/// The event `wanted`, or why it did not arrive. Ignores events that end no step.
 [[nodiscard]] result<cm_event> wait_for_cm_event(const cm_id& id, cm_event_type wanted,
                                                  deadline end);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// big_endian: numbers in the byte order of the wire, at a place in a span. Not checked: the caller
-// has looked at the span's size.
+// big_endian: reads and writes numbers in network byte order at an offset of a span. Not checked:
+// the caller checks the span's size.
 
 #include <bit>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace RDMAXX_NAMESPACE {
 
-/// From the byte order of the wire, or to it: the same exchange.
+/// Converts from or to network byte order: the same operation.
 template <class T>
 [[nodiscard]] constexpr T swapped_on_little_endian(T value) noexcept {
   return std::endian::native == std::endian::little ? std::byteswap(value) : value;

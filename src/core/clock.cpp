@@ -7,7 +7,7 @@ namespace RDMAXX_NAMESPACE {
 
 int library_clock::milliseconds_until(time_point deadline) noexcept {
   if (deadline == time_point::max()) return -1;
-  // A clock that stands still wakes nobody when it is advanced.
+  // Advancing a stopped clock wakes no sleeping thread, so threads check it often.
   const bool runs = detail::stopped_at.load(std::memory_order_relaxed) == detail::clock_runs;
   const long long longest = runs ? std::numeric_limits<int>::max() : 1;
   const auto here = now();

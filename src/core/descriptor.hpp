@@ -1,8 +1,9 @@
 #pragma once
 
-// descriptor: a file descriptor with one owner, closed at its end.
+// descriptor: a file descriptor with one owner, closed by the destructor.
 //
-// Closing leaves errno as it was, so that a function may fail, tell why, and let go.
+// Closing preserves errno, so that a function may fail and report errno after its descriptor is
+// closed.
 
 #include <cerrno>
 #include <utility>
@@ -16,7 +17,7 @@ namespace RDMAXX_NAMESPACE::detail {
 class descriptor {
  public:
   descriptor() = default;
-  /// Takes it over; a negative one is none.
+  /// Takes ownership; a negative number means none.
   explicit descriptor(int fd) noexcept : fd_(fd) {}
   descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   descriptor& operator=(descriptor&& other) noexcept {

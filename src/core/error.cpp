@@ -24,7 +24,7 @@ struct error::detail {
 
 namespace {
 
-// No program does without errors.
+// Every program uses errors, so this links the variant mark.
 [[gnu::used]] const char* const variant_mark = &rdmaxx_one_variant_per_program;
 
 // What error objects refer to when there is no memory to describe a failure.
@@ -69,16 +69,16 @@ constexpr std::array known_errnos{
     errno_knowledge{ENOTCONN, error_category::gone,
                     "the connection does not exist, or no longer exists"},
     errno_knowledge{ECONNABORTED, error_category::gone,
-                    "this side has ended the connection: make a new one"},
+                    "this side ended the connection: open a new one"},
     errno_knowledge{EPIPE, error_category::gone, "the peer no longer reads what is written here"},
     errno_knowledge{
         ENODATA, error_category::peer,
         "the peer ended the stream earlier than expected: there is nothing more to read"},
     errno_knowledge{EADDRINUSE, error_category::resources,
-                    "another program uses that address and port: take another port"},
+                    "another program uses that address and port: use another port"},
     errno_knowledge{EADDRNOTAVAIL, error_category::misuse, "this host does not have that address"},
     errno_knowledge{EISCONN, error_category::misuse,
-                    "it is connected already: disconnect first, or make another one"},
+                    "it is already connected: disconnect first, or use another one"},
     errno_knowledge{ECONNRESET, error_category::peer, "the peer ended the connection"},
     errno_knowledge{ECONNREFUSED, error_category::peer, "nothing listens there"},
     errno_knowledge{EHOSTUNREACH, error_category::peer, "there is no route to that address"},
@@ -209,7 +209,7 @@ error errno_error(std::string_view operation, int errno_value, std::string probl
   const std::error_code code(errno_value, std::generic_category());
   const auto* known = find_errno(code);
   if (hint.empty() && known != nullptr) hint = known->hint;
-  // What devices give for objects of the parent, too.
+  // Devices also report ENODEV for objects of the parent.
   if (errno_value == ENODEV && detail::fork_generation() != 0 && hint != detail::fork_hint)
     hint += fmt::format("; this process was forked: {}", detail::fork_hint);
   return error({

@@ -13,7 +13,7 @@ namespace {
 
 constinit std::atomic<std::uint32_t> generation{0};
 
-// Before main: a fork may come before the first object.
+// Registered before main, because a fork may happen before the first object exists.
 [[maybe_unused]] const int registered =
     ::pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
 
@@ -22,7 +22,7 @@ constinit std::atomic<std::uint32_t> generation{0};
 std::uint32_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 error forked_error(std::string_view operation) {
-  return errno_error(operation, ENODEV, "the object was made before a fork",
+  return errno_error(operation, ENODEV, "the object was created before a fork",
                      std::string(fork_hint));
 }
 

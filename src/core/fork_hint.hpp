@@ -9,7 +9,7 @@
 namespace RDMAXX_NAMESPACE::detail {
 
 inline constexpr std::string_view fork_hint =
-    "what was made before fork() belongs to the parent: open the device and connect anew in the "
+    "objects created before fork() belong to the parent: open the device and connect again in the "
     "child, or call exec or _exit there";
 
 }  // namespace RDMAXX_NAMESPACE::detail

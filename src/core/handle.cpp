@@ -35,7 +35,7 @@ void resource::end() noexcept {
     return;
   }
   const int errno_value = errno_of(rc);
-  // The description itself may run out of memory; the leak must happen all the same.
+  // Building the description may run out of memory; the object must be leaked even then.
   try {
     log(log_level::error,
         fmt::format("{} failed: {} [errno {}]; it and what it refers to are leaked, because the "

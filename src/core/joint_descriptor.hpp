@@ -1,10 +1,10 @@
 #pragma once
 
-// joint_descriptor: one descriptor that is readable when one of several others is, or when it is
-// told to be.
+// joint_descriptor: one descriptor that is readable when any of several others is, or when it is
+// signalled.
 //
-// Lifetime: the others outlive it, or are removed before. Threads: one at a time may call it;
-// waiting for fd() is anybody's.
+// Lifetime: the others outlive it, or are removed first. Threads: one at a time may call it; any
+// thread may wait for fd().
 
 #include <initializer_list>
 #include <memory>
@@ -21,7 +21,7 @@ class joint_descriptor {
       std::initializer_list<int> others);
 
   [[nodiscard]] int fd() const noexcept { return all_.get(); }
-  /// Readable, whatever the others are; or as they are.
+  /// Makes it readable whatever the others are, or ends that.
   void set_readable(bool readable) noexcept;
   [[nodiscard]] result<void> add(int other) const;
   void remove(int other) const noexcept;

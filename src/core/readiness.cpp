@@ -20,7 +20,7 @@ result<bool> wait_readable(int fd, std::optional<std::chrono::milliseconds> time
 }
 
 result<bool> wait_readable_until(int fd, library_clock::time_point deadline) {
-  // poll() ignores negative descriptors: it would wait for nothing, perhaps for ever.
+  // poll() ignores negative descriptors: it would wait for nothing, perhaps forever.
   if (fd < 0) return errno_error("poll", EBADF);
   for (;;) {
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};

@@ -5,7 +5,7 @@
 //
 //   thread_ = start_thread("rdmaxx-flush", [this] { work(); });
 //
-// Threads: any. The signal mask of the caller is as before, whether the start succeeds or not.
+// Threads: any. The signal mask of the caller does not change, whether the start succeeds or not.
 
 #include <csignal>
 #include <thread>
@@ -17,7 +17,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// The name is what ps and debuggers show: 15 characters at most. Throws as std::thread does.
+/// ps and debuggers show the name: 15 characters at most. Throws as std::thread does.
 template <class Work>
 [[nodiscard]] std::thread start_thread(const char* name, Work work) {
   class blocked_signals {

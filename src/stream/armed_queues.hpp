@@ -1,7 +1,7 @@
 #pragma once
 
 // armed_queues: which of a stream's two completion queues will raise an event, so that none is
-// armed twice and an event is looked for only where one may be.
+// armed twice and the channel is read only when an event may be there.
 //
 // Owned with the channel and the queues. Threads: one at a time.
 
@@ -39,7 +39,7 @@ class armed_queues {
  private:
   static constexpr std::size_t index(queue which) noexcept { return which == queue::sends ? 0 : 1; }
 
-  std::array<bool, 2> is_armed_{};  ///< an event is due, or waits in the channel
+  std::array<bool, 2> is_armed_{};  ///< an event is due, or pending in the channel
 };
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -1,9 +1,9 @@
 #pragma once
 
-// connected_device: a stream_device with the connection and the memory of a stream, alone
-// (verbs_stream_device) or as one of a group (grouped_stream_device).
+// connected_device: a stream_device with the connection and the memory of a stream: its own
+// (verbs_stream_device) or those of a group (grouped_stream_device).
 //
-// Owns the connection. Its destructor ends it; what is in flight is lost. Threads: one at a time.
+// Owns the connection. Its destructor ends it; data in flight is lost. Threads: one at a time.
 
 #include <optional>
 #include <span>
@@ -23,11 +23,13 @@ class connected_device : public stream_device {
   [[nodiscard]] const cm::connection& connection() const noexcept { return connection_; }
   [[nodiscard]] virtual const stream_resources& resources() const noexcept = 0;
   [[nodiscard]] virtual stream_protocol::engine_memory memory() noexcept = 0;
-  /// The lock for this device, and those that wait for it.
+  /// The lock of this device, and the threads that wait.
   [[nodiscard]] virtual wait_group& waiting() noexcept = 0;
-  /// From now on the waiter is told of what others find for it. Without the lock.
+  /// From now on the waiter is notified of completions that others find for it. Called without the
+  /// lock.
   [[nodiscard]] virtual result<void> attach(stream_waiter& waiter) = 0;
-  /// Ends the connection, then gives back what the engine has of shared memory. Without the lock.
+  /// Ends the connection, then returns the engine's buffers to the shared pools. Called without the
+  /// lock.
   virtual void release(stream_protocol::protocol_engine& engine) = 0;
 
   void disconnect() override {

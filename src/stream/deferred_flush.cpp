@@ -73,7 +73,7 @@ class flush_service {
         current.due = deadline_after(std::chrono::steady_clock::now(), current.interval);
         entries_.push_back(current);
       }
-      changed_.notify_all();  // somebody may wait to remove it
+      changed_.notify_all();  // a thread may be waiting to remove it
     }
   }
 
@@ -84,8 +84,8 @@ class flush_service {
   std::thread thread_ = start_thread("rdmaxx-flush", [this] { work(); });
 };
 
-/// The service of this process: a child of a fork does not have its parent's thread. What has been
-/// made is never destroyed: the thread runs until the very end.
+/// The service of this process: a forked child does not have its parent's thread. Never destroyed:
+/// the thread runs until the process ends.
 flush_service& this_process_service() {
   static std::mutex mutex;
   static flush_service* service = nullptr;
@@ -106,7 +106,9 @@ bool defer_flush(stream_connection& whose, std::chrono::microseconds after) {
     return true;
   } catch (const std::exception& failure) {
     log(log_level::warning,
-        fmt::format("what a stream has left behind waits for its next call: {}", failure.what()));
+        fmt::format(
+            "cannot start the flush thread; unsent bytes of a stream wait for its next call: {}",
+            failure.what()));
     return false;
   }
 }

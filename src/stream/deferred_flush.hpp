@@ -1,13 +1,13 @@
 #pragma once
 
-// deferred_flush: sends what writes have left behind when their program does not call again.
+// deferred_flush: sends bytes that writes could not send yet, if the program does not call again.
 //
-// One thread for the process, started when it is first needed, asleep when nothing is left. It
-// looks at each connection after the time that its writes may wait, and then less and less often
-// while a peer takes nothing.
+// One thread for the process, started when it is first needed, asleep when nothing is pending. It
+// tries each connection after the time that its writes may wait, and then less and less often while
+// the peer grants no credits.
 //
-// Lifetime: it refers to a connection until nothing is left or the connection cancels, which it
-// does before its end.
+// Lifetime: it refers to a connection until nothing is pending or the connection cancels, which it
+// does before it is destroyed.
 
 #include <chrono>
 
@@ -17,11 +17,12 @@ namespace RDMAXX_NAMESPACE::detail {
 
 class stream_connection;
 
-/// Until nothing is left. False if there is no thread to be had. The caller holds the connection's
-/// lock.
+/// Keeps trying until nothing is pending. False if the thread cannot be started. The caller holds
+/// the connection's lock.
 [[nodiscard]] bool defer_flush(stream_connection& whose, std::chrono::microseconds after);
 
-/// When it returns, nothing refers to the connection any more. The caller does not hold its lock.
+/// When it returns, nothing here refers to the connection any more. The caller does not hold its
+/// lock.
 void cancel_deferred_flush(stream_connection& whose);
 
 }  // namespace RDMAXX_NAMESPACE::detail

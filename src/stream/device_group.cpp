@@ -16,7 +16,7 @@ using stream_protocol::receive_window;
 
 namespace {
 
-// A send's id: 15 bits of the generation, 16 of the place, one for probes, 32 of the frame.
+// A send's id: 15 bits for the generation, 16 for the place, one for probes, 32 for the frame.
 constexpr std::uint64_t id_within_stream = (std::uint64_t{1} << 33) - 1;
 constexpr std::uint32_t generations = 1U << 15;
 
@@ -58,7 +58,7 @@ result<device_group::member*> device_group::join(const cm_id& id) {
   const std::lock_guard lock(mutex);
   if (free_places_.empty()) {
     return errno_error("joining a stream group", ENOMEM,
-                       fmt::format("the group has its {} streams", config_.streams),
+                       fmt::format("the group already has {} streams", config_.streams),
                        "raise stream_group_config::streams, or use another group")
         .as(error_category::resources);
   }
@@ -70,7 +70,7 @@ result<device_group::member*> device_group::join(const cm_id& id) {
                                            .qp_number = id.qp().number().value(),
                                            .id = id.native()});
   generations_[place] = (generations_[place] + 1) % generations;
-  // A number that a queue pair which is gone had before: nothing of that one is left to come.
+  // A destroyed queue pair may have had this number: no completion of that one is outstanding.
   if (by_qp_number_.contains(joined->qp_number)) {
     sort_completions(queue::receives, nullptr);
     tell_others();
@@ -85,7 +85,7 @@ void device_group::leave(member* who, stream_protocol::protocol_engine* engine) 
   sort_completions(queue::sends, nullptr);
   sort_completions(queue::receives, nullptr);
   if (engine != nullptr) engine->leave();
-  // What it had received and not looked at.
+  // Frames that it had received but not handled.
   for (const auto& each : who->inbox[index(queue::receives)])
     if (each) resources_->receives.returned(each.id().value());
   if (const auto mine = by_qp_number_.find(who->qp_number);
@@ -107,7 +107,7 @@ std::size_t device_group::streams() {
   return config_.streams - free_places_.size();
 }
 
-// A failure shows when the next stream posts.
+// A failure shows up when the next stream posts.
 void device_group::post_free() {
   auto& pool = resources_->receives;
   while (const auto buffer = pool.next_to_post()) {
@@ -150,7 +150,7 @@ bool device_group::sort_completions(queue which, const member* poller) {
       if (which == queue::sends) {
         one.wr_id &= id_within_stream;
       } else if (whose == nullptr || one.status != IBV_WC_SUCCESS) {
-        resources_->receives.returned(one.wr_id);  // no frame is in it
+        resources_->receives.returned(one.wr_id);  // it holds no frame
       }
       if (whose == nullptr) continue;
       whose->inbox[index(which)].emplace_back(one);
@@ -173,7 +173,8 @@ void device_group::sort_events(const member* poller) {
     add_news(*found->second, poller);
     has_some = true;
   }
-  // What had arrived before a peer disconnected is in the inbox before that is told.
+  // Frames that arrived before a peer disconnected reach the inbox before the disconnection is
+  // reported.
   if (has_some) sort_completions(queue::receives, poller);
 }
 
@@ -196,7 +197,7 @@ std::optional<cm_event_type> device_group::next_event(member& who) {
 }
 
 void device_group::tell_others() {
-  is_telling_ = true;  // they take what is in their inboxes, and poll nothing
+  is_telling_ = true;  // they handle their inboxes and do not poll
   while (!news_.empty()) {
     auto& next = *news_.back();
     news_.pop_back();

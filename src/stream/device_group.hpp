@@ -3,8 +3,8 @@
 // device_group: what the streams of a stream_group share on one device: resources, an event
 // channel, the lock, and the sorting of what the shared queues and the channel deliver.
 //
-// Sends tell their stream by the request's id, receives by the queue pair's number: both are valid
-// in failed completions, too. What is found for a stream that does not poll itself goes to its
+// Sends identify their stream by the request's id, receives by the queue pair's number: both are
+// valid in failed completions, too. Completions for a stream that does not poll itself go to its
 // inbox, and tell_others() makes it progress. An inbox is bounded by what the stream has posted and
 // granted.
 //
@@ -37,10 +37,10 @@ class device_group final : public wait_group {
  public:
   using queue = stream_device::queue;
 
-  /// A stream of the group, from before it is connected until its queue pair is gone.
+  /// A stream of the group, from before it is connected until its queue pair is destroyed.
   struct member {
-    std::uint32_t place = 0;       ///< among those of the group
-    std::uint32_t generation = 0;  ///< of the place: its streams follow one another
+    std::uint32_t place = 0;       ///< index in the group
+    std::uint32_t generation = 0;  ///< of the place, which is reused for one stream after another
     std::uint32_t qp_number = 0;
     const rdma_cm_id* id = nullptr;
     stream_waiter* waiter = nullptr;  ///< while there is one
@@ -63,9 +63,9 @@ class device_group final : public wait_group {
 
   // --- without the lock ------------------------------------------------------------------------
 
-  /// Makes the identifier's queue pair. An error (resources) if the group is full.
+  /// Creates the identifier's queue pair. An error (resources) if the group is full.
   [[nodiscard]] result<member*> join(const cm_id& id);
-  /// The member's queue pair is gone. `engine`: its engine, if it has come so far.
+  /// The member's queue pair has been destroyed. `engine`: its engine, if it already had one.
   void leave(member* who, stream_protocol::protocol_engine* engine);
   [[nodiscard]] std::size_t streams();
 
@@ -95,7 +95,7 @@ class device_group final : public wait_group {
   std::unique_ptr<stream_resources> resources_;
   event_channel events_;
   armed_queues armed_;
-  std::vector<std::unique_ptr<member>> members_;  ///< by place; null: nobody
+  std::vector<std::unique_ptr<member>> members_;  ///< by place; null if free
   std::vector<std::uint32_t> generations_;        ///< by place
   std::vector<std::uint32_t> free_places_;
   std::unordered_map<std::uint32_t, member*> by_qp_number_;

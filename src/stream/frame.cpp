@@ -10,7 +10,7 @@ namespace RDMAXX_NAMESPACE::stream_protocol {
 
 namespace {
 
-// Places in the layout of docs/stream-protocol.md.
+// Offsets in the layout of docs/stream-protocol.md.
 constexpr std::size_t kind_at = 0;
 constexpr std::size_t flags_at = 1;
 constexpr std::size_t acknowledged_at = 2;
@@ -85,7 +85,7 @@ result<frame_header> decode_frame(std::span<const std::byte> frame) {
   }
   switch (header.kind) {
     case frame_kind::data:
-      // Empty ones would let a peer keep this side busy without end.
+      // Empty frames would let a peer keep this side busy for free.
       if (header.length == 0 && !header.fin) return protocol_violation("an empty data frame");
       return header;
     case frame_kind::credit:
@@ -109,7 +109,7 @@ error protocol_violation(std::string problem) {
       .code = std::make_error_code(std::errc::protocol_error),
       .category = error_category::peer,
       .problem = std::move(problem),
-      .hint = "the peer is defective or hostile; the connection cannot go on",
+      .hint = "the peer is defective or hostile; the connection cannot continue",
   });
 }
 

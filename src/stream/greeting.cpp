@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array magic{std::byte{'R'}, std::byte{'X'}, std::byte{'S'}, std::byte{'T'}};
 
-// Places in the layout of docs/stream-protocol.md.
+// Offsets in the layout of docs/stream-protocol.md.
 constexpr std::size_t lowest_at = 4;
 constexpr std::size_t highest_at = 6;
 constexpr std::size_t features_at = 8;
@@ -128,7 +128,7 @@ result<agreement> negotiate(const greeting& own, const greeting& peer) {
         operation, std::errc::protocol_not_supported,
         fmt::format("the peer speaks stream versions {}, this side {}",
                     versions(peer.lowest, peer.highest), versions(own.lowest, own.highest)),
-        "use releases of rdmaxx on both sides that have a version in common");
+        "use rdmaxx releases on both sides that share a version");
   }
   if (const auto checked = peer.window.check(); !checked) {
     return peer_error(operation, std::errc::protocol_error,

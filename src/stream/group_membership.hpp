@@ -1,8 +1,8 @@
 #pragma once
 
-// group_membership: a stream's place in a device_group, which it gives back.
+// group_membership: a stream's place in a device_group, returned by the destructor.
 //
-// Move-only; outlives the queue pair that joining has made. Threads: one.
+// Move-only; outlives the queue pair that joining created. Threads: one.
 
 #include <memory>
 #include <utility>
@@ -32,7 +32,7 @@ class group_membership {
   group_membership& operator=(const group_membership&) = delete;
   ~group_membership() { leave(nullptr); }
 
-  /// The queue pair is gone.
+  /// The queue pair has been destroyed.
   void leave(stream_protocol::protocol_engine* engine) {
     if (member_ != nullptr) group_->leave(std::exchange(member_, nullptr), engine);
   }

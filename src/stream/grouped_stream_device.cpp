@@ -14,7 +14,8 @@ stream_protocol::engine_memory grouped_stream_device::memory() noexcept {
           .receive = &shared.receives};
 }
 
-// What came for the stream before it had a waiter has stayed in its inbox; the first call finds it.
+// Completions that arrived before the stream had a waiter stay in its inbox; the first call handles
+// them.
 result<void> grouped_stream_device::attach(stream_waiter& waiter) {
   RDMAXX_TRY(connection_.id().migrate(place_.group().events()));
   const std::lock_guard lock(place_.group().mutex);
@@ -28,7 +29,7 @@ void grouped_stream_device::release(stream_protocol::protocol_engine& engine) {
     place_.member().waiter = nullptr;
   }
   if (has_queue_pair()) flush_requests();
-  connection_ = {};  // may take its time
+  connection_ = {};  // may take a while
   place_.leave(&engine);
 }
 

@@ -3,7 +3,7 @@
 // grouped_stream_device: the device of a stream that shares its resources with the others of a
 // device_group.
 //
-// Its functions are called with the lock of the group held, but for attach(), release() and the
+// Its functions are called with the lock of the group held, except for attach(), release() and the
 // destructor, which take it.
 
 #include <optional>
@@ -20,7 +20,7 @@ class grouped_stream_device final : public connected_device {
   grouped_stream_device(cm::connection connected, group_membership place)
       : connected_device(std::move(connected)), place_(std::move(place)) {}
   ~grouped_stream_device() override {
-    connection_ = {};  // with the queue pair, before its place
+    connection_ = {};  // destroys the queue pair before its place in the group
   }
 
   [[nodiscard]] const stream_resources& resources() const noexcept override {

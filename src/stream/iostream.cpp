@@ -15,7 +15,7 @@ stream_buffer::stream_buffer(rdmaxx::stream stream) : stream_(std::move(stream))
 }
 
 stream_buffer::~stream_buffer() {
-  stream_.set_write_timeout(stream_options{}.linger);  // as the end of a stream itself waits
+  stream_.set_write_timeout(stream_options{}.linger);  // as the destructor of a stream waits
   if (!send_buffered()) {
     log(log_level::warning, fmt::format("{}: {} bytes that were written were not sent",
                                         describe(stream_), pptr() - pbase()));
@@ -23,7 +23,7 @@ stream_buffer::~stream_buffer() {
   give_back();
 }
 
-/// What was read from the get area is the device's again.
+/// Returns what was read from the get area to the device.
 void stream_buffer::give_back() {
   if (eback() == nullptr) return;
   stream_.consume(static_cast<std::size_t>(gptr() - eback()));
@@ -32,25 +32,25 @@ void stream_buffer::give_back() {
 
 stream_buffer::int_type stream_buffer::underflow() {
   if (gptr() != egptr()) return traits_type::to_int_type(*gptr());
-  // Whoever asks and waits for the answer means to have asked. A peer that has stopped reading may
-  // have answered before.
+  // A program that reads an answer expects its question to have been sent. If that fails, the peer
+  // may have stopped reading after it answered.
   if (!send_buffered() && failure_ && *failure_ != std::errc::broken_pipe)
     throw rdmaxx::exception(*failure_);
   give_back();
   const auto here = stream_.peek();
   if (!here) {
     failure_ = here.error();
-    throw rdmaxx::exception(here.error());  // std::istream makes it badbit
+    throw rdmaxx::exception(here.error());  // std::istream turns it into badbit
   }
   failure_.reset();
   if (here->empty()) return traits_type::eof();
-  // The get area is not const by the rules of std::streambuf; putback is not offered.
+  // std::streambuf requires a non-const get area; putback is not supported.
   auto* const first = const_cast<char*>(reinterpret_cast<const char*>(here->data()));
   setg(first, first, first + here->size());
   return traits_type::to_int_type(*first);
 }
 
-/// How many of them have gone.
+/// Returns how many were sent.
 std::size_t stream_buffer::send(std::span<const std::byte> bytes) {
   auto rest = bytes;
   while (!rest.empty()) {
@@ -65,7 +65,7 @@ std::size_t stream_buffer::send(std::span<const std::byte> bytes) {
   return bytes.size();
 }
 
-/// What has not gone stays, for whoever clears the state and tries again.
+/// Unsent bytes stay, so that a program can clear() the state and try again.
 bool stream_buffer::send_buffered() {
   const auto buffered = std::span<const char>(pbase(), pptr());
   const auto rest = buffered.subspan(send(std::as_bytes(buffered)));

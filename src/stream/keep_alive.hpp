@@ -1,12 +1,13 @@
 #pragma once
 
-// keep_alive: when a stream asks its peer's device for a sign of life, and when it gives up. No
-// I/O: the driver posts what is asked for and tells what has completed.
+// keep_alive: when a stream probes its peer's device, and when it gives up. No I/O: the driver
+// posts the probes and reports what has completed.
 //
-// Anything that completes is a sign of life. While nothing is under way, the device is asked when
-// the period is over; what is under way needs no question. What stays under way for `timeout`
-// without anything completing is the end. The last part of that time is granted only when the rest
-// has been found over: a program that was stopped itself looks at its completions once more.
+// Any completion proves that the device is alive. While nothing is in flight, the device is probed
+// once per period; while something is in flight, no probe is needed. If something is in flight for
+// `timeout` and nothing completes, the connection is given up. The last part of that time starts
+// only when the first part has been seen to expire, so that a program that was stopped itself
+// checks its completions once more.
 //
 // Threads: one at a time.
 
@@ -31,9 +32,9 @@ class keep_alive {
   /// Something has completed.
   void heard() noexcept { heard_ = true; }
 
-  /// What to do now, if a thread is about to sleep. `under_way`: a request has not completed yet.
+  /// What to do now, when a thread is about to sleep. `under_way`: a request has not completed yet.
   [[nodiscard]] action next(time_point now, bool under_way) noexcept;
-  /// When to ask again.
+  /// When to call it again.
   [[nodiscard]] time_point wake_at() const noexcept { return wake_at_; }
 
  private:

@@ -1,10 +1,10 @@
 #pragma once
 
-// polling_phase: what a call that has to wait does before it sleeps. It polls, because being woken
-// takes longer than most answers do. It gives way to other threads now and then if much is under
-// way: where the peer's program, or the thread of a device in software, shares the processor, it
-// runs at once then and not when the phase is over. For small messages it does not: on a busy
-// machine a thread that gives way may not run again for milliseconds.
+// polling_phase: what a call that has to wait does before it sleeps. It polls, because a wake-up
+// takes longer than most answers. In large transfers it yields to other threads now and then: if
+// the peer's program, or the thread of a software device, shares the processor, that runs at once
+// and not after this phase. For small messages it does not yield: on a busy machine a thread that
+// yields may not run again for milliseconds.
 //
 // A value without I/O; the caller polls and asks for the next step. One call owns it.
 
@@ -21,7 +21,7 @@ class polling_phase {
   using clock = std::chrono::steady_clock;
   enum class step : std::uint8_t { poll, give_way, over };
 
-  /// A frame of so many bytes is part of something large.
+  /// A frame of at least this size is part of a large transfer.
   static constexpr std::size_t bulk_bytes = 16384;
   static constexpr std::chrono::microseconds way_every{10};
 

@@ -52,11 +52,11 @@ result<void> check_memory(const agreement& terms, const engine_memory& memory) {
 error reset_by_peer(std::uint32_t reason) {
   const bool blames_us = reset_reason(reason) == reset_reason::protocol_violation;
   return errno_error("receiving from a stream's peer", ECONNRESET,
-                     blames_us ? "aborted by the peer, because a frame of this side was not legal"
+                     blames_us ? "aborted by the peer, because a frame of this side was invalid"
                                : "aborted by the peer",
                      blames_us
                          ? "one of the two implementations is defective: compare their versions"
-                         : "the peer's program gave the connection up; its log may say why");
+                         : "the peer's program gave up the connection; its log may say why");
 }
 
 }  // namespace
@@ -123,9 +123,9 @@ std::optional<outgoing_frame> protocol_engine::choose_frame() noexcept {
 result<void> protocol_engine::received(std::size_t buffer, std::size_t bytes) {
   if (!receiving_.is_posted(buffer) || bytes > core_->terms.own.buffer_bytes) {
     return misuse_error(
-        "giving a stream's engine what was received",
-        fmt::format("{} bytes in buffer {}, which was not posted with so many", bytes, buffer),
-        "tell posted() about every buffer, and received() what the completion says");
+        "passing a received frame to a stream's engine",
+        fmt::format("{} bytes in buffer {}, which was not posted with that size", bytes, buffer),
+        "call posted() for every buffer, and pass received() what the completion says");
   }
   if (const auto& failure = core_->failure) {
     core_->memory.receive->returned(buffer);
@@ -139,7 +139,7 @@ result<void> protocol_engine::received(std::size_t buffer, std::size_t bytes) {
   return take(*header, static_cast<std::uint32_t>(buffer));
 }
 
-// What a frame may say after those before it, and what it means to either half.
+// Checks a frame against the earlier ones, and passes its contents to both halves.
 result<void> protocol_engine::take(const frame_header& header, std::uint32_t buffer) {
   auto lie = receiving_.objection_to(header);
   if (!lie) lie = sending_.objection_to(header);
@@ -198,7 +198,7 @@ void protocol_engine::connection_lost(bool in_order) {
              .code = std::make_error_code(std::errc::connection_aborted),
              .category = error_category::peer,
              .problem = "the connection was lost before both sides had ended the stream",
-             .hint = "the peer's program or the way to it has failed; what was written last may "
+             .hint = "the peer's program or the path to it has failed; what was written last may "
                      "not have arrived"});
 }
 

@@ -78,9 +78,9 @@ void receive_half::leave() noexcept {
 
 // --- what the peer may send --------------------------------------------------------------------
 
-// A peer that has more ready than it may send gets spare buffers, as far as there are some; what it
-// does not need any more goes back to the others. What it has been told stays granted, until its
-// fin: behind that it sends nothing.
+// A peer that has more ready than it may send gets spare buffers, if there are any; those that it
+// no longer needs go back to the pool. Grants that have been sent stay valid until its fin, after
+// which it sends nothing.
 void receive_half::grant() noexcept {
   const bool needs_nothing = peer_fin_ || is_shut_down_;
   const auto needed =

@@ -86,7 +86,7 @@ result<void> send_half::check() const {
                     .code = std::make_error_code(std::errc::broken_pipe),
                     .category = error_category::peer,
                     .problem = "the peer has stopped reading",
-                    .hint = "what the peer had not read by then is lost; read on, or close"});
+                    .hint = "what the peer had not read by then is lost; keep reading, or close"});
   }
   return {};
 }
@@ -119,20 +119,20 @@ void send_half::leave() noexcept {
 
 // --- frames ------------------------------------------------------------------------------------
 
-// A slot that still has room waits for more while another such one is under way, unless somebody
-// needs it. Behind full ones it does not wait: it is the end of something large.
+// A partly filled slot waits for more while another one is in flight, unless it is needed now.
+// After full slots it does not wait: it is the end of a large write.
 bool send_half::may_leave(const grant& given) const noexcept {
   return written_ - handed_ > 1 || !has_open_slot() || flush_ || end_ != write_end::open ||
          small_ones_end_ <= released_ || given.is_due;
 }
 
-// What waits here, and what a writer has told that it has.
+// What is queued here, and what a writer has announced.
 std::uint8_t send_half::wanted() const noexcept {
   const auto frames = written_ - handed_ + (announced_ + copy_capacity_ - 1) / copy_capacity_;
   return static_cast<std::uint8_t>(std::min<std::uint64_t>(frames, 255));
 }
 
-/// Its id.
+/// Returns its id.
 std::uint32_t send_half::stamp(frame_header header, const grant& given,
                                std::span<std::byte> into) noexcept {
   header.acknowledged = given.acknowledged;
@@ -253,7 +253,7 @@ void send_half::confirm_all() noexcept {
 // --- what the peer says ------------------------------------------------------------------------
 
 std::optional<std::string> send_half::objection_to(const frame_header& header) const {
-  // Never fewer than before, never more than the peer has said that it may ever promise.
+  // Never less than before, never more than the limit that the peer announced.
   const auto most = core_->terms.peer.most_credits();
   if (header.granted - peer_granted_ > most - credits()) {
     return fmt::format("{} buffers are granted up to {} with {} frames sent, {} before", most,

@@ -45,7 +45,7 @@ error write_timed_out(const stream_connection& shared, timeout_type timeout, std
 
 constexpr const char* call_again = "nothing is lost: call again, or set another timeout";
 
-/// Why a call that has to take everything has taken only a part.
+/// Why a call that must transfer everything has transferred only a part.
 error incomplete(const error& why, std::size_t done, std::size_t wanted) {
   return why.within(fmt::format("after {} of {} bytes", done, wanted));
 }
@@ -68,7 +68,7 @@ void drop_front(std::vector<std::span<Byte>>& pieces, std::size_t bytes) {
   if (!pieces.empty()) pieces.front() = pieces.front().subspan(bytes);
 }
 
-/// What a stream or a half refers to; one that was moved from refers to nothing.
+/// The connection of a stream or a half; a moved-from one has none.
 detail::stream_connection& live(
     const std::shared_ptr<detail::stream_connection>& shared,
     const detail::call_site& call = detail::call_site::current()) noexcept {
@@ -91,7 +91,7 @@ std::string text_of(std::string_view kind,
   return text;
 }
 
-/// What a refusal means: the peer's greeting may say more than its reason.
+/// Explains a rejection: the peer's greeting may say more than its reason.
 error explained(const error& refusal, const greeting& own) {
   const auto peer = greeting::from_bytes(refusal.peer_data());
   if (!peer) return refusal;
@@ -262,8 +262,8 @@ std::pair<read_half, write_half> stream::into_split() && {
 result<stream> stream::join(read_half&& reading, write_half&& writing) {
   const auto& one = reading.shared_;
   if (one == nullptr || one != writing.shared_) {
-    return misuse_error("stream::join", "the halves are not those of one stream",
-                        "join what into_split() gave");
+    return misuse_error("stream::join", "the halves belong to different streams",
+                        "join the two halves that into_split() returned");
   }
   return stream(std::move(reading), std::move(writing));
 }

@@ -2,7 +2,7 @@
 
 // stream_acceptor: the peers of a listener on their way from a request to a stream_connection.
 //
-// A request is answered as soon as it is seen, with a greeting or a refusal, and the peer then
+// A request is answered as soon as it is seen, with a greeting or a rejection, and the peer then
 // waits among the half_open_peers until it is established.
 //
 // Threads: any.
@@ -29,10 +29,9 @@ class stream_acceptor {
   [[nodiscard]] static result<std::unique_ptr<stream_acceptor>> create(
       cm::listener waiting, const stream_options& options, std::size_t max_half_open);
 
-  /// An established peer, or null; the error is that of one peer, unless its category says
-  /// otherwise.
+  /// An established peer, or null; an error concerns one peer, unless its category says otherwise.
   [[nodiscard]] result<std::shared_ptr<stream_connection>> try_next();
-  /// Until try_next() may have something to do, or the deadline has passed.
+  /// Waits until try_next() may have something to do, or the deadline has passed.
   [[nodiscard]] result<void> wait(library_clock::time_point deadline) {
     return peers_->wait(deadline);
   }
@@ -50,13 +49,13 @@ class stream_acceptor {
 
   stream_acceptor(cm::listener waiting, stream_options options, std::unique_ptr<peers> half_open);
 
-  /// The next request that waits, answered.
+  /// Answers the next pending request.
   [[nodiscard]] result<std::optional<peers::peer>> answered() const;
   [[nodiscard]] result<peers::peer> answer_to(cm::connection_request request) const;
 
   cm::listener waiting_;
   const stream_options options_;
-  std::unique_ptr<peers> peers_;  ///< watches the listener, and ends before it
+  std::unique_ptr<peers> peers_;  ///< watches the listener, and is destroyed before it
 };
 
 }  // namespace RDMAXX_NAMESPACE::detail

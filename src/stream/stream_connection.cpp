@@ -22,16 +22,16 @@ std::size_t total(std::span<const std::span<const std::byte>> pieces) {
   return bytes;
 }
 
-// How long an abort waits for the peer to be told.
+// How long an abort waits until the peer has been notified.
 constexpr std::chrono::milliseconds patience_of_abort{100};
-// How long what was flushed may take to complete.
+// How long flushed requests may take to complete.
 constexpr std::chrono::milliseconds patience_of_flush{500};
 
 }  // namespace
 
 // --- beginning and end -------------------------------------------------------------------------
 
-/// What the last owner does.
+/// Called by the last owner.
 struct stream_connection::ending {
   void operator()(stream_connection* whose) const {
     if (whose->is_made_before_fork()) return;
@@ -67,7 +67,7 @@ void stream_connection::linger() {
   log_unread();
   if (!driver_.is_down() && !driver_.has_disconnected()) {
     sending().shutdown();
-    receiving().shutdown();  // a peer that still writes must not believe it is read
+    receiving().shutdown();  // a peer that still writes must learn that nobody reads
     (void)waiter_.wait(held, deadline_after(options_.linger), [this] {
       return (sending().has_sent_fin() && sending().in_flight() == 0) ||
              (engine().failure() && engine().wants_disconnect()) || driver_.is_down();
@@ -115,7 +115,7 @@ error stream_connection::timed_out(std::string_view operation, timeout_type time
 
 void stream_connection::defer_unsent() {
   if (waiter_.has_leader() && sending().has_unsent() && driver_.arm_sends())
-    progress_and_publish();  // the leader goes on
+    progress_and_publish();  // the leader continues
   if (!sending().has_unsent() || is_deferred_) return;
   is_deferred_ = defer_flush(*this, options_.gather);
   if (is_deferred_) has_been_deferred_ = true;
@@ -220,7 +220,7 @@ result<std::optional<std::size_t>> stream_connection::write(
     if (const auto state = sending().check(); !state) return reported(state.error());
   }
   if (is_all || !until_all) {
-    sending().announce(0);  // nobody may ever write the rest
+    sending().announce(0);  // the rest may never be written
     defer_unsent();
   }
   return count;
@@ -233,8 +233,9 @@ result<void> stream_connection::write_registered(const memory_region& region,
   RDMAXX_TRY(region.try_gather(bytes));
   auto held = waiter_.acquire();
   if (region.native()->pd != device_->resources().send_memory.native()->pd) {
-    return misuse_error("writing to a stream", "the memory is registered with another domain",
-                        "register it with the stream's own: native().qp.pd()");
+    return misuse_error("writing to a stream",
+                        "the memory is registered in another protection domain",
+                        "register it in the stream's own: native().qp.pd()");
   }
   const auto tag = reinterpret_cast<std::uint64_t>(&region);
   const auto deadline = wait_end(timeout);
@@ -245,7 +246,7 @@ result<void> stream_connection::write_registered(const memory_region& region,
     if (!in_time) break;
     const auto taken = sending().write_in_place(bytes, tag);
     post_due();
-    if (taken == 0) break;  // never again; what has been taken may still be under way
+    if (taken == 0) break;  // permanently; what was accepted may still be in flight
     bytes = bytes.subspan(taken);
   }
   sending().announce(0);
@@ -258,9 +259,9 @@ result<void> stream_connection::write_registered(const memory_region& region,
     });
   }
   if (!in_time) {
-    driver_.abort(
-        timed_out("writing to a stream", timeout, "take what is sent from memory of the caller",
-                  "the stream is aborted, so that the memory is free; set a longer timeout"));
+    driver_.abort(timed_out("writing to a stream", timeout,
+                            "receive what is sent from the caller's memory",
+                            "the stream was aborted to release the memory; set a longer timeout"));
     tell_of_abort(held);
   }
   if (!in_time || engine().failure() || driver_.is_down()) reclaim_memory(held);
@@ -286,9 +287,9 @@ result<void> stream_connection::flush(timeout_type timeout) {
            driver_.is_down();
   };
   if (!waiter_.wait(held, wait_end(timeout), arrived))
-    return timed_out("flushing a stream", timeout, "take what was written");
+    return timed_out("flushing a stream", timeout, "receive what was written");
   if (const auto& failure = engine().failure()) return reported(*failure);
-  // A peer that has stopped reading has not got everything.
+  // A peer that has stopped reading has not received everything.
   const auto state = sending().check();
   if (!state && state.error().category() == error_category::peer) return reported(state.error());
   return {};
@@ -329,7 +330,7 @@ result<void> stream_connection::close(std::chrono::milliseconds timeout) {
     tell_of_abort(held);
     driver_.disconnect();
     return timed_out("closing a stream", timeout, "end its side of the stream",
-                     "the stream is aborted: close both sides, or set a longer timeout")
+                     "the stream was aborted: close both sides, or set a longer timeout")
         .as(error_category::gone);
   }
   (void)waiter_.wait(held, deadline, [this] { return driver_.is_down(); });
@@ -360,7 +361,7 @@ result<void> stream_connection::close_writing(std::chrono::milliseconds timeout)
                     [this] { return sending().has_sent_fin() || engine().failure(); })) {
     defer_unsent();
     return timed_out("closing the write half of a stream", timeout,
-                     fmt::format("take {} bytes", sending().unconfirmed()));
+                     fmt::format("receive {} bytes", sending().unconfirmed()));
   }
   if (const auto& failure = engine().failure(); failure && !sending().has_sent_fin())
     return reported(*failure);

@@ -5,12 +5,12 @@
 //
 // Threads: all functions, any thread; the waiter's lock guards everything.
 //
-// What a write has left behind (to gather more, or for want of credits) is sent by the next call,
-// whatever it is, or by deferred_flush.
+// Bytes that a write could not send yet (to gather more, or for lack of credits) are sent by the
+// next call, whatever it is, or by deferred_flush.
 //
-// Lifetime: shared by the stream or the halves. The last one to let go lingers, see
-// stream_options::linger, and then destroys it. In a child of the process that made it, nothing but
-// its address is used: it is left as it is, because threads of the parent may hold its lock.
+// Lifetime: shared by the stream or the halves. The last owner lingers, see stream_options::linger,
+// and then destroys it. In a forked child only its address is used: the object is left alone,
+// because threads of the parent may hold its lock.
 
 #include <chrono>
 #include <cstddef>
@@ -45,22 +45,22 @@ class stream_connection {
   using time_point = stream_driver::time_point;
   using timeout_type = std::optional<std::chrono::milliseconds>;
 
-  /// Something, or 0 at the end; nothing if the time is over. A deadline that has passed does not
-  /// wait.
+  /// At least one byte, or 0 at the end; nothing if it timed out. Does not wait if the deadline has
+  /// passed.
   [[nodiscard]] result<std::optional<std::size_t>> read(std::span<const std::span<std::byte>> into,
                                                         time_point deadline);
-  /// `until_all`: the caller comes back as long as something is left, so that what is held back
-  /// meanwhile needs nobody else.
+  /// `until_all`: the caller calls again while something is left, so deferred_flush is not needed
+  /// meanwhile.
   [[nodiscard]] result<std::optional<std::size_t>> write(
       std::span<const std::span<const std::byte>> from, time_point deadline, bool until_all);
-  /// All of it, without a copy. The device is done with the memory when it returns.
+  /// Writes all of it without a copy. The device no longer uses the memory when it returns.
   [[nodiscard]] result<void> write_registered(const memory_region& region,
                                               std::span<const std::byte> bytes,
                                               timeout_type timeout);
-  /// What lies there to be read; empty at the end.
+  /// The bytes to be read, in place; empty at the end.
   [[nodiscard]] result<std::span<const std::byte>> peek(timeout_type timeout);
   void consume(std::size_t bytes);
-  /// Until everything that was written has arrived at the peer's device.
+  /// Waits until everything written has arrived at the peer's device.
   [[nodiscard]] result<void> flush(timeout_type timeout);
 
   void shutdown_write();
@@ -69,15 +69,15 @@ class stream_connection {
   [[nodiscard]] result<void> close_reading(std::chrono::milliseconds timeout);
   [[nodiscard]] result<void> close_writing(std::chrono::milliseconds timeout);
   void abort();
-  /// The end of a reader: what it has not read is lost.
+  /// Ends reading: unread bytes are lost.
   void give_up_reading();
 
-  /// Sends what was held back. True if something is still left. For deferred_flush.
+  /// Sends pending bytes. True if some are still unsent. For deferred_flush.
   [[nodiscard]] bool flush_deferred();
 
   [[nodiscard]] stream_protocol::engine_statistics statistics();
   [[nodiscard]] const cm::connection& connection() const noexcept { return device_->connection(); }
-  /// Readable when something may have happened since a try that gave nothing.
+  /// Readable when something may have happened since a try_ call that returned nothing.
   [[nodiscard]] result<int> fd();
   [[nodiscard]] const stream_options& options() const noexcept { return options_; }
 
@@ -95,16 +95,16 @@ class stream_connection {
   [[nodiscard]] bool is_made_before_fork() const noexcept {
     return generation_ != fork_generation();
   }
-  /// After bytes were read or written.
+  /// Call it after bytes were read or written.
   void post_due();
-  /// After other changes of the engine, for which somebody else may be waiting.
+  /// Call it after other changes of the engine, for which another thread may be waiting.
   void progress_and_publish();
   void defer_unsent();
   void tell_of_abort(held_lock& held);
-  /// Returns when the device does not read memory of the caller any more.
+  /// Returns when the device no longer reads the caller's memory.
   void reclaim_memory(held_lock& held);
   void linger();
-  /// What a user is told of a failure of the engine.
+  /// The engine's failure as the user sees it.
   [[nodiscard]] error reported(const error& failure);
   /// "timed out after 2 s waiting for 10.0.0.7:7471 to read"
   [[nodiscard]] error timed_out(std::string_view operation, timeout_type timeout,
@@ -116,7 +116,7 @@ class stream_connection {
   const std::unique_ptr<connected_device> device_;
   stream_driver driver_;
   stream_waiter waiter_;
-  bool is_deferred_ = false;        ///< deferred_flush looks after what is unsent
+  bool is_deferred_ = false;        ///< deferred_flush sends what is unsent
   bool has_been_deferred_ = false;  ///< it may refer to this
   bool user_knows_of_failure_ = false;
 };

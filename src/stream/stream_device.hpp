@@ -1,13 +1,13 @@
 #pragma once
 
 // stream_device: what a stream's driver asks of the device and the connection below it. Nothing
-// here waits. A stream alone has a verbs_stream_device, streams that share have each a
-// grouped_stream_device, and unit tests bring a fake.
+// here waits. A stream without a group has a verbs_stream_device, a stream of a group has a
+// grouped_stream_device, and unit tests have a fake.
 //
-// Calls come in batches, so that a virtual call is not paid per request. A driver never posts more
+// Calls handle batches, so that not every request costs a virtual call. A driver never posts more
 // sends than protocol_engine::most_in_flight() and one probe, nor more receives than its window.
 //
-// Threads: one at a time; the driver's caller sees to it.
+// Threads: one at a time; the driver's caller ensures that.
 
 #include <array>
 #include <cstddef>
@@ -39,7 +39,7 @@ class stream_device {
     std::size_t buffer = 0;  ///< of the receive_pool
     std::span<std::byte> into{};
   };
-  /// The first `count` requests were taken. All of them, unless there is a failure.
+  /// The first `count` requests were posted: all of them, unless there is a failure.
   struct post_outcome {
     std::size_t count = 0;
     std::optional<error> failure{};
@@ -51,12 +51,12 @@ class stream_device {
   virtual ~stream_device() = default;
 
   [[nodiscard]] virtual poll_result poll(queue which, std::span<work_completion> into) = 0;
-  /// The next completion of that queue makes completion_fd() readable. False if it was armed: its
-  /// event is due, or waits there.
+  /// The next completion of that queue makes completion_fd() readable. False if it was already
+  /// armed: its event is due, or pending there.
   [[nodiscard]] virtual result<bool> arm(queue which) = 0;
-  /// Takes the events that wait at completion_fd(). Their queues are not armed any more.
+  /// Fetches the pending events of completion_fd(). Their queues are no longer armed.
   [[nodiscard]] virtual result<void> take_completion_events() = 0;
-  /// Takes an event that waits at connection_fd().
+  /// Fetches a pending event of connection_fd().
   [[nodiscard]] virtual std::optional<connection_event> next_connection_event() = 0;
 
   [[nodiscard]] virtual post_outcome post_sends(std::span<const send_request> requests) = 0;
@@ -66,9 +66,10 @@ class stream_device {
 
   /// Ends the connection; requests that have not completed are flushed.
   virtual void disconnect() = 0;
-  /// Flushes the requests by the queue pair alone.
+  /// Flushes the requests by moving the queue pair to the error state.
   virtual void flush_requests() = 0;
-  /// For devices that lose what they should flush: without a queue pair, no memory is read.
+  /// For devices that lose requests instead of flushing them: without a queue pair, no memory is
+  /// read.
   virtual void destroy_queue_pair() = 0;
   [[nodiscard]] virtual bool has_queue_pair() const = 0;
 

@@ -12,9 +12,9 @@ namespace RDMAXX_NAMESPACE::detail {
 
 namespace {
 
-// How many requests are handed to the device at once.
+// How many requests are posted at once.
 constexpr std::size_t batch = 16;
-// How much a read copies before it looks after the device again.
+// How much a read copies before it makes progress again.
 constexpr std::size_t copied_at_once = 65536;
 
 }  // namespace
@@ -37,7 +37,7 @@ void stream_driver::lose(const error& why) {
 
 void stream_driver::lose(const work_completion& completion) {
   is_down_ = true;
-  // What is flushed only follows from something else.
+  // A flushed completion is only a consequence of the first failure.
   if (completion.status() != wc_status::flushed && !cause_) cause_ = completion.error();
 }
 
@@ -56,7 +56,7 @@ void stream_driver::poll_receives() {
       }
       keep_alive_.heard();
       last_received_bytes_ = each.byte_len();
-      // A failure stays in the engine, which still tells the peer.
+      // A failure stays in the engine, which still notifies the peer.
       (void)engine_.received(each.id().value(), each.byte_len());
     }
     activity_ += (*polled).size();
@@ -104,7 +104,7 @@ void stream_driver::post_due() {
     if (!is_down_) post_sends();
   }
   if (is_down_) {
-    poll_receives();  // what had arrived before
+    poll_receives();  // frames that arrived before
     take_connection_events();
     engine_.connection_lost(peer_has_disconnected_);
   }
@@ -141,8 +141,9 @@ void stream_driver::post_sends() {
       auto& request = requests[count++];
       request.frame = *next;
       next = engine_.next_send();
-      // The last one of a batch tells of all before it. So does one in the middle: half of the
-      // slots are filled again while the device is busy with the other half.
+      // The completion of the last request of a batch covers all before it. One in the middle is
+      // signalled, too, so that half of the slots can be refilled while the device sends the other
+      // half.
       const bool is_last = !next || count == batch;
       request.is_signaled = is_last || ++silent == send_buffers_ / 2;
       if (request.is_signaled) silent = 0;
@@ -164,7 +165,7 @@ std::size_t stream_driver::read(std::span<std::byte> into) {
     const auto got = engine_.receiving().read(part);
     rest = rest.subspan(got);
     if (rest.empty() || got < part.size()) return into.size() - rest.size();
-    progress();  // software devices deliver while somebody polls
+    progress();  // software devices make progress when polled
   }
 }
 
@@ -175,7 +176,7 @@ std::size_t stream_driver::write(std::span<const std::byte> from) {
     const auto taken = engine_.sending().write(part);
     rest = rest.subspan(taken);
     if (rest.empty() || taken < part.size()) return from.size() - rest.size();
-    progress();  // also for credits that have come: they are not waited for then
+    progress();  // also picks up credits, so that the call need not wait for them
   }
 }
 
@@ -206,9 +207,9 @@ void stream_driver::take_connection_events() {
     if (*event == disconnected && !has_disconnected_) peer_has_disconnected_ = true;
     if (*event == device_removed)
       lose(errno_error("using a stream", ENODEV, "the device has been removed"));
-    // That queues are flushed tells nothing more: they may be empty, or the device be gone.
+    // Flushed queues cannot be relied on: they may be empty, or the device may be gone.
     is_down_ = true;
-    disconnect();  // the answer to the peer
+    disconnect();  // answers the peer
   }
 }
 
@@ -227,9 +228,9 @@ void stream_driver::tend(time_point now) {
     case keep_alive::action::give_up:
       lose(errno_error(
           "using a stream", EHOSTUNREACH,
-          fmt::format("the peer's device has not answered a sign of life for {} ms",
+          fmt::format("the peer's device has not answered a keep-alive probe for {} ms",
                       keep_alive_timeout_.count()),
-          "its host, its program (if the device is softverbs) or the way there has failed"));
+          "its host, its program (if the device is softverbs) or the path to it has failed"));
       return;
   }
 }
@@ -262,13 +263,13 @@ bool stream_driver::has_caller_memory() const noexcept {
 }
 
 void stream_driver::release_caller_memory() {
-  if (!device_.has_queue_pair()) return;  // an earlier one has had to destroy it
+  if (!device_.has_queue_pair()) return;  // an earlier failure has destroyed it
   disconnect();
   device_.flush_requests();
 }
 
-// iWARP may take what is posted when the connection has ended already, and never complete it; a
-// device that is gone completes nothing. What has no queue pair is not read any more.
+// iWARP may accept requests after the connection has ended and never complete them; a removed
+// device completes nothing. Without a queue pair the memory is no longer read.
 void stream_driver::destroy_queue_pair() {
   is_down_ = true;
   post_due();

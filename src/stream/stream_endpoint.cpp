@@ -10,7 +10,7 @@ using stream_protocol::receive_window;
 
 namespace {
 
-/// As large as a stream of the group may become, for itself.
+/// As large as a stream of the group may grow, in memory of its own.
 stream_options without_sharing(const stream_group_config& config, stream_options options) {
   options.window = {
       .buffers = config.idle_credits + receive_window::control_buffers + config.busy_buffers,

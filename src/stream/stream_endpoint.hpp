@@ -24,7 +24,7 @@ namespace RDMAXX_NAMESPACE::detail {
 
 class stream_endpoint {
  public:
-  /// Makes the identifier's queue pair.
+  /// Creates the identifier's queue pair.
   [[nodiscard]] static result<stream_endpoint> for_id(const cm_id& id,
                                                       const stream_options& options);
 
@@ -42,7 +42,7 @@ class stream_endpoint {
   stream_protocol::receive_window window_;
 };
 
-/// What a stream with these options announces, on a device that has shared receive queues.
+/// The window that a stream with these options announces on a device with shared receive queues.
 [[nodiscard]] stream_protocol::receive_window window_of(const stream_options& options);
 
 }  // namespace RDMAXX_NAMESPACE::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-// stream_groups: what a stream_group stands for: a device_group for each device on which it has
+// stream_groups: the state behind a stream_group: a device_group for each device on which it has
 // streams.
 //
 // Lifetime: shared by the copies of the stream_group. Threads: any.

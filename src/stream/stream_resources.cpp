@@ -14,7 +14,7 @@ using stream_protocol::send_pool;
 
 namespace {
 
-// Control frames, and a sign of life.
+// Control frames, and a keep-alive probe.
 constexpr std::uint32_t small_sends = static_cast<std::uint32_t>(send_half::control_slots) + 1;
 
 template <class Queue>
@@ -105,7 +105,7 @@ result<void> stream_resources::create_qp(const cm_id& id, const stream_queue_siz
                       .srq = srq};
   auto created = id.create_qp(wanted);
   if (!created && sizes.inline_bytes > 0) {
-    wanted.capabilities.max_inline = 0;  // a device that cannot copy so much
+    wanted.capabilities.max_inline = 0;  // the device does not support this inline size
     created = id.create_qp(wanted);
   }
   return created;

@@ -7,7 +7,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// One more who waits for the leader, as long as it lives.
+/// Registers a thread that waits for the leader while this object exists.
 class stream_waiter::following {
  public:
   explicit following(stream_waiter& of) : of_(of) {
@@ -47,7 +47,7 @@ void stream_waiter::publish() {
 }
 
 void stream_waiter::publish_activity() {
-  // Whoever got nothing at first and then something does not need the descriptor any more.
+  // A caller that got something after getting nothing no longer needs the descriptor.
   if (driver_.activity() != published_ || descriptor_ != nullptr) publish();
 }
 
@@ -68,7 +68,8 @@ void stream_waiter::progress_all() {
 
 void stream_waiter::follow(held_lock& held, time_point deadline, interest what) {
   const following one_more(*this);
-  if (what == interest::anything && driver_.arm_sends()) {  // a leader who reads may sleep without
+  if (what == interest::anything &&
+      driver_.arm_sends()) {  // a leader that reads may sleep without it
     driver_.progress();
     publish();
     group_.tell_others();
@@ -81,7 +82,7 @@ void stream_waiter::follow(held_lock& held, time_point deadline, interest what) 
   } else {
     changed_.wait_for(held, std::chrono::milliseconds(library_clock::milliseconds_until(until)));
   }
-  driver_.tend(library_clock::now());  // the leader may be one of another stream
+  driver_.tend(library_clock::now());  // the leader may belong to another stream
 }
 
 void stream_waiter::sleep(held_lock& held, time_point deadline) {
@@ -93,7 +94,7 @@ void stream_waiter::sleep(held_lock& held, time_point deadline) {
   std::array<pollfd, 2> watched{pollfd{.fd = completions, .events = POLLIN, .revents = 0},
                                 pollfd{.fd = connection, .events = POLLIN, .revents = 0}};
   held.unlock();
-  // An error is a signal: whoever waits looks again.
+  // An error here means a signal: waiting threads check again.
   ::poll(watched.data(), watched.size(), library_clock::milliseconds_until(until));
   held.lock();
   if (watched[0].revents != 0) driver_.take_completion_events();

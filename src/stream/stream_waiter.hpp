@@ -2,16 +2,17 @@
 
 // stream_waiter: blocking waits around a stream's driver, for any number of threads.
 //
-// The lock of the wait_group guards the driver; whoever calls the driver, or anything here, holds
-// it. Whoever has to wait becomes the leader of the group if there is none: it polls for a while,
-// then arms the completion queues and sleeps on the driver's descriptors without the lock. Others
-// wait for the leader, who tells them when something has happened, and hands over when it has got
-// what it wanted. Streams that share completion queues share the wait_group, too, and the leader
-// makes all of them progress.
+// The lock of the wait_group guards the driver; callers of the driver, or of anything here, hold
+// it. A thread that has to wait becomes the leader of the group if there is none: it polls for a
+// while, then arms the completion queues and sleeps on the driver's descriptors without the lock.
+// Other threads wait for the leader, which wakes them when something has happened, and hands over
+// when it has what it waited for. Streams that share completion queues share the wait_group, too,
+// and the leader makes all of them progress.
 //
 // It also has the descriptor that a program may watch instead of waiting.
 //
-// Lifetime: borrows the driver and the group, which outlive it. Nobody waits when it is destroyed.
+// Lifetime: borrows the driver and the group, which outlive it. No thread waits when it is
+// destroyed.
 
 #include <algorithm>
 #include <chrono>
@@ -44,33 +45,33 @@ class stream_waiter {
 
   [[nodiscard]] held_lock acquire();
 
-  /// Progresses until `ready()`, but not beyond the deadline: then false. A deadline that has
-  /// passed does not wait. Tells others of what the device does meanwhile; what the caller has
-  /// changed before, it has published.
+  /// Makes progress until `ready()`; false if the deadline passes first. Does not wait if the
+  /// deadline has already passed. Notifies other threads of what the device does meanwhile; the
+  /// caller must have published its own changes before.
   template <class Ready>
   [[nodiscard]] bool wait(held_lock& held, time_point deadline, Ready ready,
                           interest what = interest::anything);
 
-  /// Tells those who wait, and the descriptor, that a call has changed the engine's state.
+  /// Tells waiting threads, and the descriptor, that a call has changed the engine's state.
   void publish();
   /// The same, but only if the driver has done something since the last time.
   void publish_activity();
 
-  /// Handles what somebody else has found for it, and tells of it.
+  /// Handles completions that another stream's thread has found, and notifies its waiting threads.
   void take_news();
-  /// To look again.
+  /// Wakes waiting threads to check again.
   void wake() { changed_.notify_all(); }
 
   [[nodiscard]] bool has_leader() const noexcept { return group_.has_leader; }
-  /// Nobody looks at the connection's events, neither a leader nor whoever watches the descriptor.
+  /// True if no leader and no watched descriptor covers the connection's events.
   [[nodiscard]] bool is_unwatched() const noexcept {
     return !group_.has_leader && descriptor_ == nullptr;
   }
 
-  /// Readable when something may have happened since a try that gave nothing.
+  /// Readable when something may have happened since a try_ call that returned nothing.
   [[nodiscard]] result<int> fd();
-  /// Whether a try to read, or to write, has given nothing: what comes later makes fd() readable,
-  /// also if its event is taken by a call that was after something else.
+  /// Records whether a try_read() or try_write() returned nothing: later changes then make fd()
+  /// readable, even if another call fetches their event.
   void reader_tries_again(bool got_nothing) noexcept { reader_tries_again_ = got_nothing; }
   void writer_tries_again(bool got_nothing) noexcept { writer_tries_again_ = got_nothing; }
 
@@ -97,13 +98,14 @@ class stream_waiter {
   const std::chrono::microseconds spin_;
   std::condition_variable changed_;
   unsigned followers_ = 0;
-  std::uint64_t published_ = 0;                   ///< the driver's activity that has been told of
-  std::unique_ptr<joint_descriptor> descriptor_;  ///< once somebody has asked for it
+  std::uint64_t published_ = 0;                   ///< the driver's activity that has been published
+  std::unique_ptr<joint_descriptor> descriptor_;  ///< created on first use
   bool reader_tries_again_ = false;
   bool writer_tries_again_ = false;
 };
 
-/// Of the group. What its holder has found of others is told before it ends.
+/// Holds the lock of the group. Before it releases the lock, it passes on what was found for other
+/// streams.
 class stream_waiter::held_lock : public std::unique_lock<std::mutex> {
  public:
   explicit held_lock(wait_group& group)
@@ -122,7 +124,7 @@ class stream_waiter::held_lock : public std::unique_lock<std::mutex> {
 
 inline stream_waiter::held_lock stream_waiter::acquire() { return held_lock(group_); }
 
-/// Ends also when something is thrown; wait() hands over.
+/// Ends the leadership even if something is thrown; wait() hands over.
 class stream_waiter::leadership {
  public:
   explicit leadership(wait_group& over) : over_(over) { over_.has_leader = true; }
@@ -153,10 +155,11 @@ bool stream_waiter::wait(held_lock& held, time_point deadline, Ready ready, inte
     }
     driver_.progress();
   }
-  // What was waited for is not all that comes; and whoever does not wait may watch it instead.
+  // More may arrive than what was waited for, and a program may watch the descriptor instead of
+  // waiting.
   if (group_.watched_descriptors != 0) driver_.arm(interest::anything);
   if (!is_ready) is_ready = ready();
-  publish_activity();  // also of what ready() did
+  publish_activity();  // including what ready() did
   group_.hand_over();
   return is_ready;
 }
@@ -170,7 +173,7 @@ bool stream_waiter::spin(held_lock& held, time_point deadline, Ready ready, inte
                       std::min<library_clock::duration>(deadline - library_clock::now(), spin_),
                       what == interest::anything || driver_.receives_bulk());
   for (auto step = phase.next(clock::now()); step != over; step = phase.next(clock::now())) {
-    held.unlock();  // others may have work meanwhile
+    held.unlock();  // other threads may need it meanwhile
     if (step == give_way) std::this_thread::yield();
     held.lock();
     progress_all();

@@ -1,6 +1,6 @@
 #pragma once
 
-// verbs_stream_device: the device of a stream that has its resources for itself.
+// verbs_stream_device: the device of a stream with resources of its own.
 
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ class verbs_stream_device final : public connected_device {
   verbs_stream_device(cm::connection connected, std::unique_ptr<stream_resources> resources)
       : connected_device(std::move(connected)), resources_(std::move(resources)) {}
   ~verbs_stream_device() override {
-    connection_ = {};  // with the queue pair, before its memory
+    connection_ = {};  // destroys the queue pair before its memory
   }
 
   [[nodiscard]] const stream_resources& resources() const noexcept override { return *resources_; }

@@ -1,10 +1,10 @@
 #pragma once
 
-// wait_group: the lock of a stream, or of all streams that share completion queues, and who of
-// those that wait leads: polls the queues and sleeps on the descriptors for all of them.
+// wait_group: the lock of a stream, or of all streams that share completion queues, and which of
+// the waiting threads leads: the leader polls the queues and sleeps on the descriptors for all of
+// them.
 //
-// Members are public because they belong together with those of the stream_waiters, which hold the
-// lock whenever they touch them.
+// Members are public for the stream_waiters, which hold the lock whenever they use them.
 //
 // Lifetime: outlives the waiters. Threads: any, with the lock.
 
@@ -21,14 +21,14 @@ struct wait_group {
   wait_group& operator=(const wait_group&) = delete;
   virtual ~wait_group() = default;
 
-  /// Whoever has polled a shared queue may have found what concerns others: makes them progress.
+  /// After polling a shared queue: makes the other streams progress for which something was found.
   virtual void tell_others() {}
-  /// If nobody leads, one of those that wait is woken to do it.
+  /// Wakes a waiting thread to lead if none does.
   void hand_over();
 
   std::mutex mutex;
   bool has_leader = false;
-  bool wants_send_buffers = false;        ///< somebody waits for those of a shared pool
+  bool wants_send_buffers = false;        ///< a thread waits for buffers of a shared pool
   unsigned watched_descriptors = 0;       ///< of stream_waiter::fd()
   std::vector<stream_waiter*> followers;  ///< once for each thread that waits
 };

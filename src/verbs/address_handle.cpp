@@ -84,7 +84,7 @@ result<address_handle> protection_domain::create_ah(const work_completion& recei
     return misuse_error("create_ah", fmt::format("{} bytes are too few for a GRH", grh.size()),
                         "pass the first 40 bytes of the receive buffer");
   }
-  // The C call takes non-const pointers and reads through them only.
+  // The C call takes non-const pointers but only reads them.
   auto* const completion = const_cast<ibv_wc*>(&received.native());
   ibv_grh header{};
   std::memcpy(&header, grh.data(), sizeof header);

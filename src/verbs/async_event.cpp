@@ -153,7 +153,7 @@ bool async_event::concerns(const shared_receive_queue& srq) const noexcept {
 
 void async_event::acknowledge() noexcept {
   if (!std::exchange(pending_, false)) return;
-  // Before the reference goes: destroying the object waits for this acknowledgement.
+  // Before the reference is released: destroying the object waits for this acknowledgement.
   if (!detail::block_of(context_).is_made_before_fork()) ibv_ack_async_event(&native_);
   subject_ = {};
 }
@@ -185,7 +185,7 @@ result<std::optional<async_event>> async_event_queue::try_get_event() const {
     auto block =
         object != nullptr ? detail::block_of(context_).objects.find(object) : detail::reference();
     if (block) return async_event(native, context_, std::move(*block));
-    // Its last handle has just gone, and its destruction waits in another thread for this
+    // Its last handle has just been destroyed, and its destruction waits in another thread for this
     // acknowledgement.
     ibv_ack_async_event(&native);
   }

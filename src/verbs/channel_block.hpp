@@ -20,7 +20,7 @@ class channel_block final : public native_resource<ibv_comp_channel> {
         parent(std::move(ctx)) {}
 
   const context parent;
-  /// Events name their queue by its C pointer; its cq_context may be foreign code's.
+  /// Events name their queue by its C pointer; its cq_context may belong to foreign code.
   object_registry queues;
 
  private:

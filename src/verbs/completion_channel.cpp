@@ -17,8 +17,7 @@ result<completion_channel> context::create_completion_channel() const {
   auto* const block = new detail::channel_block(*this);
   detail::reference reference(block);
   RDMAXX_TRY(block->native, check(ibv_create_comp_channel(live()), "ibv_create_comp_channel"));
-  // Blocking reads could not be bounded in time, nor shared between threads without one of them
-  // hanging.
+  // Blocking reads could have no timeout, and threads that share the channel could hang.
   RDMAXX_TRY(set_nonblocking(block->native->fd));
   return detail::handle_access::make<completion_channel>(block->native, std::move(reference));
 }
@@ -45,12 +44,12 @@ void cq_event::acknowledge() noexcept {
   if (native_ == nullptr) return;
   auto* const cq = std::exchange(native_, nullptr);
   if (block_) {
-    // What an event refers to is a completion queue's block and nothing else.
+    // An event always refers to a completion queue's block.
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
     auto* const queue = static_cast<detail::cq_block*>(block_.get());
     if (!queue->is_made_before_fork()) queue->event_ended();
   } else if (!channel_.get()->is_made_before_fork()) {
-    ibv_ack_cq_events(cq, 1);  // whoever has made it may wait for that
+    ibv_ack_cq_events(cq, 1);  // its owner may wait for that
   }
   block_ = {};
   channel_ = {};
@@ -87,7 +86,7 @@ result<std::optional<cq_event>> completion_channel::try_get_event() const {
       block.retain();
       return cq_event(cq, {}, detail::reference(&block));
     }
-    // Its last handle has just gone, and ibv_destroy_cq waits in another thread for this
+    // Its last handle has just been destroyed, and ibv_destroy_cq waits in another thread for this
     // acknowledgement.
     ibv_ack_cq_events(cq, 1);
   }

@@ -15,7 +15,7 @@ namespace RDMAXX_NAMESPACE {
 
 namespace {
 
-/// Why the device would not have a queue of this size.
+/// Why the device refused a queue of this size.
 error capacity_error(std::string_view operation, int errno_value, std::uint32_t capacity,
                      const context& ctx) {
   const auto limit = detail::block_of(ctx).limits.max_cqe;
@@ -81,8 +81,8 @@ result<completion_queue> completion_queue::adopt(ibv_cq* native, const rdmaxx::c
     return misuse_error("completion_queue::adopt", "the queue belongs to another context");
   if (native->channel != channel.native()) {
     return misuse_error("completion_queue::adopt",
-                        "the channel is not the one that the queue was made with",
-                        "adopt that channel first, and name it here");
+                        "the channel is not the one that the queue was created with",
+                        "adopt that channel first, and pass it here");
   }
   auto* const block = new detail::cq_block(ctx, channel);
   detail::reference reference(block);

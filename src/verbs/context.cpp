@@ -39,7 +39,7 @@ result<context> detail::wrap_context(ibv_context* native, adoption how) {
   block->device_name = ibv_get_device_name(native->device);
   block->transport = transport_type(native->device->transport_type);
   RDMAXX_TRY(block->limits, query_limits(native));
-  // Last: a failure above leaves the C context with the caller.
+  // Last, so that after a failure above the caller keeps the C context.
   block->native = native;
   block->adopted = std::move(how);
   return ctx;

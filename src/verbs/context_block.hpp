@@ -20,7 +20,8 @@ class context_block final : public native_resource<ibv_context> {
 
   std::string device_name;
   transport_type transport = transport_type::unknown;
-  /// Asked once, at opening: limits explain failures, and must not fail themselves then.
+  /// Queried once, when opening: the limits explain later failures, so querying them must not fail
+  /// then.
   device_attributes limits;
   object_registry objects;
 
@@ -33,7 +34,7 @@ inline context_block& block_of(const context& ctx,
   return handle_access::block<context_block>(ctx, call);
 }
 
-/// Makes a block for an open device and a handle to it. On failure the device stays open.
+/// Creates a block for an open device and a handle to it. On failure the device stays open.
 [[nodiscard]] result<context> wrap_context(ibv_context* native, adoption how);
 
 }  // namespace RDMAXX_NAMESPACE::detail

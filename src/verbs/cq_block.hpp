@@ -24,17 +24,16 @@ class cq_block final : public native_resource<ibv_cq> {
 
   const context parent;
   const completion_channel channel;
-  ibv_cq_ex* extended = nullptr;  ///< the same C queue, if it was made as an extended one
+  ibv_cq_ex* extended = nullptr;  ///< the same C queue, if it was created as an extended one
   std::atomic_flag has_consumer{};
 
-  /// Makes the queue known to those who find it by its C pointer.
+  /// Registers the queue, so that events find it by its C pointer.
   void enter() {
     block_of(parent).objects.add(native, *this);
     if (channel) block_of(channel).queues.add(native, *this);
   }
 
-  /// An event has ended. Each acknowledgement takes a lock of the C library; one for many is
-  /// enough.
+  /// An event has ended. Each acknowledgement takes a lock of the C library, so they are batched.
   void event_ended() noexcept {
     constexpr unsigned batch = 64;
     if (ended_events_.fetch_add(1, std::memory_order_relaxed) + 1 >= batch) acknowledge_events();
@@ -54,7 +53,7 @@ class cq_block final : public native_resource<ibv_cq> {
     return "completion_queue on " + std::string(parent.device_name());
   }
 
-  std::atomic<unsigned> ended_events_{0};  ///< and not acknowledged yet
+  std::atomic<unsigned> ended_events_{0};  ///< but not acknowledged yet
 };
 
 inline cq_block& block_of(const completion_queue& cq,

@@ -96,7 +96,7 @@ result<context> open_matching(std::string_view operation, const std::string& wan
     if (match(dev)) return dev.open();
   }
   return errno_error(operation, ENODEV, fmt::format("there is no device {}", wanted),
-                     fmt::format("present are: {}", detail::names_of(list)));
+                     fmt::format("available devices: {}", detail::names_of(list)));
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ error no_device_error(std::string_view operation) {
   return errno_error(
       operation, ENODEV, "this machine has no RDMA device",
       "run the program on a software device: `rdmaxx soft -- program`, or link "
-      "rdmaxx::softverbs; or make one in the kernel: `modprobe rdma_rxe && rdma link "
+      "rdmaxx::softverbs; or create one in the kernel: `modprobe rdma_rxe && rdma link "
       "add rxe0 type rxe netdev eth0`");
 }
 

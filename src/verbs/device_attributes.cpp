@@ -11,7 +11,7 @@ namespace RDMAXX_NAMESPACE {
 
 namespace {
 
-// Drivers use -1 and the like for "no limit"; a limit of ours is never negative.
+// Drivers use -1 and the like for "no limit"; our limits are never negative.
 std::uint32_t limit(int value) noexcept { return static_cast<std::uint32_t>(std::max(value, 0)); }
 
 }  // namespace

@@ -100,7 +100,7 @@ result<subnet> subnet::parse(std::string_view text) {
 }
 
 std::string describe(const subnet& net) {
-  // An IPv4 net as people write it, which parse() reads back.
+  // An IPv4 prefix in its usual notation, which parse() reads back.
   if (net.prefix.is_ipv4_mapped() && net.bits >= ipv4_prefix_bits) {
     std::array<char, INET_ADDRSTRLEN> text{};
     inet_ntop(AF_INET, net.prefix.raw().data() + ipv4_prefix_bits / 8, text.data(), text.size());

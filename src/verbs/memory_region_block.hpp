@@ -15,7 +15,7 @@
 
 namespace RDMAXX_NAMESPACE::detail {
 
-/// Pages of its own, unmapped at the end.
+/// Pages of its own, unmapped by the destructor.
 class page_buffer {
  public:
   page_buffer() noexcept = default;

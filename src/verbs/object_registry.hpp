@@ -1,9 +1,9 @@
 #pragma once
 
-// object_registry: the way back from a C pointer to the block of its object.
+// object_registry: finds the block of an object by its C pointer.
 //
-// Events name their object by its C pointer. Its *_context cannot serve: on an adopted device or
-// channel foreign code may have made objects whose *_context is theirs.
+// Events name their object by its C pointer. Its *_context cannot be used: on an adopted device or
+// channel, foreign code may have created objects with a *_context of its own.
 
 #include <mutex>
 #include <optional>
@@ -19,14 +19,15 @@ class object_registry {
     const std::lock_guard lock(mutex_);
     blocks_.insert_or_assign(native, &block);
   }
-  /// Called when the C object was let go of; its address may already belong to another.
+  /// Called after the C object was destroyed or handed back; its address may already belong to
+  /// another.
   void remove(const void* native, const resource& block) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(native);
     if (found != blocks_.end() && found->second == &block) blocks_.erase(found);
   }
   /// A reference to the object's block; an empty one if the object is foreign; nothing if it is
-  /// just being destroyed, so that nobody can care about it any more.
+  /// just being destroyed, so that no handle refers to it any more.
   [[nodiscard]] std::optional<reference> find(const void* native) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(native);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t mac_bytes = 6;
 
-/// What the kernel's routing says about the way to an address.
+/// What the kernel's routing table says about an address.
 struct route {
   gid source{};
   std::string netdev{};
@@ -156,8 +156,8 @@ result<std::vector<candidate>> candidates_of(const device& dev, const criteria& 
   }
   if (!fitting.empty()) return fitting;
   if (wanted.way)
-    return refuse(
-        fmt::format("is not on {}, the interface towards {}", wanted.way->netdev, query.route_to));
+    return refuse(fmt::format("is not on {}, the interface that reaches {}", wanted.way->netdev,
+                              query.route_to));
   if (wanted.subnet) return refuse(fmt::format("has no address in {}", query.subnet));
   if (query.gid) return refuse(fmt::format("has no GID {}", describe(*query.gid)));
   return refuse("has no GID");
@@ -166,16 +166,16 @@ result<std::vector<candidate>> candidates_of(const device& dev, const criteria& 
 std::string reason_for(const candidate& chosen, const criteria& wanted, std::size_t considered) {
   std::vector<std::string> reasons;
   const auto& query = wanted.query;
-  if (!query.name.empty()) reasons.emplace_back("it has the name asked for");
-  if (query.guid) reasons.emplace_back("it has the GUID asked for");
-  if (query.gid) reasons.emplace_back("it has the GID asked for");
+  if (!query.name.empty()) reasons.emplace_back("it has the requested name");
+  if (query.guid) reasons.emplace_back("it has the requested GUID");
+  if (query.gid) reasons.emplace_back("it has the requested GID");
   if (wanted.subnet) reasons.push_back(fmt::format("its address lies in {}", query.subnet));
   if (wanted.way)
     reasons.push_back(
-        fmt::format("{} is the interface towards {}", wanted.way->netdev, query.route_to));
-  reasons.emplace_back(chosen.active ? "its port is active" : "no fitting port is active");
+        fmt::format("{} is the interface that reaches {}", wanted.way->netdev, query.route_to));
+  reasons.emplace_back(chosen.active ? "its port is active" : "no matching port is active");
   if (considered > 1)
-    reasons.push_back(fmt::format("its GID is the best of all {} that fit", considered));
+    reasons.push_back(fmt::format("its GID is the best of {} that match", considered));
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
@@ -230,7 +230,7 @@ result<device_choice> pick_device(const device_query& query) {
     }
   }
   if (fitting.empty()) {
-    return errno_error("pick_device", ENODEV, fmt::format("no device fits: {}", describe(query)),
+    return errno_error("pick_device", ENODEV, fmt::format("no device matches: {}", describe(query)),
                        fmt::format("{}", fmt::join(refusals, "; ")));
   }
   const auto best = std::ranges::max_element(fitting, {}, [&](const candidate& one) {

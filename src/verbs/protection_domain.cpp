@@ -44,7 +44,7 @@ error registration_failed(int errno_value, std::span<const std::byte> buffer, ac
 result<detail::page_buffer> map_pages(const owned_region_config& wanted) {
   constexpr std::string_view call = "allocating a region";
   if (wanted.bytes == 0)
-    return misuse_error(call, "0 bytes were asked for", "ask for at least one byte");
+    return misuse_error(call, "0 bytes were requested", "request at least one byte");
   const std::size_t page =
       wanted.huge_pages ? huge_page_bytes : static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t bytes = (wanted.bytes + page - 1) / page * page;
@@ -54,15 +54,15 @@ result<detail::page_buffer> map_pages(const owned_region_config& wanted) {
   void* const start =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | huge, -1, 0);
   if (start == MAP_FAILED) {
-    return errno_error(
-        "mmap", errno, fmt::format("{} bytes", bytes),
-        wanted.huge_pages ? "reserve huge pages: `sysctl vm.nr_hugepages=N`, or do without" : "");
+    return errno_error("mmap", errno, fmt::format("{} bytes", bytes),
+                       wanted.huge_pages
+                           ? "reserve huge pages: `sysctl vm.nr_hugepages=N`, or use normal pages"
+                           : "");
   }
   return detail::page_buffer(start, bytes);
 }
 
-/// Registers `buffer` and makes the handle, with `owned` as the buffer that ends after the
-/// registration.
+/// Registers `buffer` and creates the handle; `owned` is freed after deregistration.
 template <class Region>
 result<Region> register_buffer(const protection_domain& pd, std::span<const std::byte> buffer,
                                access_flags access, detail::page_buffer owned = {}) {
@@ -71,7 +71,7 @@ result<Region> register_buffer(const protection_domain& pd, std::span<const std:
   if (buffer.empty()) return registration_failed(EINVAL, buffer, access, limits);
   auto* const block = new detail::memory_region_block(pd, std::move(owned));
   detail::reference reference(block);
-  // By its exported name: the macro ibv_reg_mr asks whether its argument is a constant.
+  // By its exported name: the macro ibv_reg_mr tests whether its argument is a constant.
   auto* const start = const_cast<std::byte*>(buffer.data());
   block->native = ibv_reg_mr_iova2(pd.native(), start, buffer.size(),
                                    reinterpret_cast<std::uintptr_t>(start), access.bits());

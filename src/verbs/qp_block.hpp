@@ -21,8 +21,8 @@ class qp_block final : public native_resource<ibv_qp> {
 
   const queue_pair_parents parents;
   qp_capabilities granted{};
-  /// Fixed from one reset to the next, so that endpoint() and connect() agree without being told.
-  /// Packets of an old connection do not fit into a new one.
+  /// Constant until the next reset, so that endpoint() and connect() agree. A new one after a reset
+  /// keeps packets of an old connection out of a new one.
   psn first_psn{};
 
  private:

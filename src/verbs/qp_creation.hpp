@@ -1,6 +1,6 @@
 #pragma once
 
-// qp_creation: what is the same whichever C function makes a queue pair.
+// qp_creation: what all C functions that create a queue pair have in common.
 
 #include <functional>
 #include <string_view>
@@ -17,7 +17,7 @@ struct qp_creation {
   std::string_view call = "ibv_create_qp";
   /// Returns null and sets errno on failure; writes back what was granted.
   std::function<ibv_qp*(ibv_qp_init_attr_ex& attributes)> make{};
-  /// How the queue pair ends.
+  /// How to destroy the queue pair.
   adoption end{};
 };
 

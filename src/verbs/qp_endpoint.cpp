@@ -14,7 +14,7 @@ namespace {
 constexpr std::array magic{std::byte{'R'}, std::byte{'X'}, std::byte{'E'}, std::byte{'P'}};
 constexpr std::uint32_t max_24_bits = 0xffffff;
 
-// Places in the layout that the header documents.
+// Offsets in the layout that the header documents.
 constexpr std::size_t version_at = 4;
 constexpr std::size_t link_layer_at = 5;
 constexpr std::size_t mtu_at = 6;

@@ -18,9 +18,9 @@ wr_id random_id() {
   return wr_id(high << 32 | entropy());
 }
 
-/// True if a marker is under way. Some devices refuse posts in the error state; they flush
-/// synchronously, so what they had is already in the completion queue. A full queue is another
-/// matter.
+/// True if a marker is in flight. Some devices refuse posts in the error state; they flush
+/// synchronously, so everything is already in the completion queue. A full queue is a different
+/// failure.
 result<bool> marker_posted(const result<void>& posted) {
   if (posted) return true;
   if (posted.error() == std::errc::not_enough_memory)
@@ -30,7 +30,7 @@ result<bool> marker_posted(const result<void>& posted) {
 
 result<void> post_to_send_queue(const queue_pair& qp, wr_id id) {
   if (qp.type() != qp_type::ud) return qp.post(send_wr{.id = id});
-  // Datagram requests carry an address, which providers look into even though nothing will be sent.
+  // Datagram requests need an address handle, which providers read even though nothing is sent.
   RDMAXX_TRY(const auto now, qp.query());
   const auto port = now.port.value_or(1);
   RDMAXX_TRY(const auto own, pick_gid(qp.pd().context(), port));
@@ -53,13 +53,13 @@ result<queue_drain> queue_drain::begin(const queue_pair& qp) {
   queue_drain draining(qp);
   RDMAXX_TRY(const auto before, qp.state());
   const bool is_iwarp = qp.pd().context().transport() == transport_type::iwarp;
-  // iWARP drivers may report reset always.
+  // iWARP drivers may always report reset.
   if (before == qp_state::reset && !is_iwarp) {
     draining.phase_ = phase::done;
     return draining;
   }
   RDMAXX_TRY(qp.to_error());
-  // iWARP devices flush while they change the state. siw would take a marker now, and never
+  // iWARP devices flush while they change the state. siw would accept a marker now and never
   // complete it.
   draining.takes_markers_ = !is_iwarp;
   return draining;
@@ -85,7 +85,7 @@ result<void> queue_drain::post_recv_marker() {
   RDMAXX_TRY(const bool is_pending, marker_posted(qp_->post(recv_wr{.id = id})));
   if (is_pending) marker_ = id;
   phase_ = phase::recv_marker;
-  // Once more: rxe looks at its receive queue only when the state is set.
+  // Again: rxe flushes its receive queue only when the state is set.
   if (const auto again = qp_->to_error(); !again && is_pending) return again;
   return {};
 }
@@ -110,8 +110,8 @@ result<void> queue_drain::advance(std::size_t found) {
 
 std::string describe(const queue_drain& draining) {
   return draining.is_done()
-             ? "drain that is done"
-             : fmt::format("drain that waits for the {} queue", draining.awaited_queue());
+             ? "drain, done"
+             : fmt::format("drain, waiting for the {} queue", draining.awaited_queue());
 }
 
 }  // namespace RDMAXX_NAMESPACE

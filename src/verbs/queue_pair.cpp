@@ -1,5 +1,5 @@
-// Making a queue pair, asking and changing its state. Connecting is in queue_pair_connect.cpp, the
-// explanation of refused posts in queue_pair_post.cpp, the orderly end in queue_pair_drain.cpp.
+// Creating a queue pair, querying and modifying it. Connecting is in queue_pair_connect.cpp, the
+// explanation of refused posts in queue_pair_post.cpp, draining in queue_pair_drain.cpp.
 
 #include <rdmaxx/verbs/queue_pair.hpp>
 
@@ -25,8 +25,7 @@ psn random_psn() {
   return psn(entropy() & 0xffffffU);
 }
 
-/// drain() needs one slot in each queue for its marker; the caller's own slots must not be counted
-/// on.
+/// drain() needs one slot in each queue for its marker, because the caller may use all of its own.
 std::uint32_t with_marker_slot(std::uint32_t wanted, std::uint32_t limit) noexcept {
   return wanted < limit ? wanted + 1 : wanted;
 }
@@ -36,7 +35,7 @@ std::uint32_t without_marker_slot(std::uint32_t granted, std::uint32_t asked,
   return asked > wanted && granted > wanted ? granted - 1 : granted;
 }
 
-/// Which of the capabilities the device cannot fulfil.
+/// Which of the requested capabilities exceed the device's limits.
 error creation_failed(std::string_view call, int errno_value, const queue_pair_config& config,
                       const context& ctx) {
   struct wish {
@@ -64,7 +63,7 @@ error creation_failed(std::string_view call, int errno_value, const queue_pair_c
       hint = fmt::format("{} ({}) may not have {} queue pairs", ctx.device_name(),
                          describe(ctx.transport()), describe(config.type));
     } else if (wanted.max_inline > 0) {
-      hint = fmt::format("max_inline {} may be more than the device has: ask for less",
+      hint = fmt::format("max_inline {} may be more than the device supports: ask for less",
                          wanted.max_inline);
     }
   } else {
@@ -82,7 +81,7 @@ constexpr qp_attribute_mask everything_but_rare{
     qp_attribute::min_rnr_timer, qp_attribute::capabilities, qp_attribute::path_migration,
 };
 
-/// The attributes that mean something for a type of queue pair in a state.
+/// The attributes that are meaningful for a type of queue pair in a state.
 qp_attribute_mask meaningful(qp_type type, qp_state now) noexcept {
   using enum qp_attribute;
   qp_attribute_mask mask{qp_attribute::state, capabilities};
@@ -172,7 +171,7 @@ result<queue_pair> queue_pair::adopt(ibv_qp* native, const queue_pair_parents& p
       native->recv_cq != parents.recv_cq.native()) {
     return misuse_error(
         "queue_pair::adopt",
-        "the domain or a completion queue is not the one the queue pair was made with");
+        "the domain or a completion queue is not the one the queue pair was created with");
   }
   ibv_qp_attr attributes{};
   ibv_qp_init_attr made_with{};

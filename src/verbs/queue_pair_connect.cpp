@@ -17,7 +17,7 @@ namespace RDMAXX_NAMESPACE {
 
 namespace {
 
-/// More responder resources than this buy nothing and cost device memory.
+/// More responder resources than this gain nothing and cost device memory.
 constexpr std::uint32_t sensible_read_atomic = 16;
 
 std::uint8_t responder_resources(const context& ctx) noexcept {
@@ -41,7 +41,7 @@ result<void> check_can_connect(const queue_pair& qp, std::string_view operation)
   return {};
 }
 
-/// Why a queue pair does not go to INIT: most often because it has been connected before.
+/// Why a queue pair does not go to INIT: usually because it has been connected before.
 error cannot_begin(const queue_pair& qp, const error& refusal) {
   const auto state = qp.state();
   if (!state || *state == qp_state::reset || *state == qp_state::init) return refusal;
@@ -75,7 +75,7 @@ result<address_vector> path_to(const qp_endpoint& peer, const port_attributes& p
   path.source_gid_index = static_cast<std::uint8_t>(own.index);
   if (port.link_layer == link_layer::infiniband) {
     path.destination_lid = peer.lid;
-    // Inside one subnet the LID suffices; a GRH is for routers (and for peers without a LID).
+    // Within one subnet the LID suffices; a GRH is for routers (and for peers without a LID).
     constexpr unsigned subnet_prefix_bits = 64;
     path.global = peer.lid == lid{} || !peer.gid.matches(own.address, subnet_prefix_bits);
     return path;
@@ -87,7 +87,7 @@ result<address_vector> path_to(const qp_endpoint& peer, const port_attributes& p
         "connect",
         fmt::format("this side's GID {} is {} and the peer's {} is not", describe(own.address),
                     own.address.is_ipv4_mapped() ? "IPv4" : "IPv6", describe(peer.gid)),
-        "give the same kind of gid_index to endpoint() and connect() on both sides");
+        "use a gid_index of the same address family for endpoint() and connect() on both sides");
   }
   return path;
 }

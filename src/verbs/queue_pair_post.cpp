@@ -19,7 +19,7 @@ struct refused_request {
   std::uint32_t sge_count;
   std::uint32_t max_sge;
   std::uint32_t capacity;
-  std::uint64_t inline_bytes;  ///< 0 if it was not to be inlined
+  std::uint64_t inline_bytes;  ///< 0 if the request is not inline
   bool state_allows;
 };
 
@@ -45,7 +45,7 @@ explanation explain(const queue_pair& qp, int errno_value, const refused_request
   if (state && !request.state_allows) {
     return {fmt::format("queue pair {:#x} is in state {}", qp.number().value(), describe(*state)),
             *state == qp_state::error
-                ? "state error: its first failed completion tells why; drain() and reset() it, "
+                ? "state error: its first failed completion says why; drain() and reset() it, "
                   "then connect() again"
                 : fmt::format("state {} does not take {} requests: connect() the queue pair first",
                               describe(*state), request.queue),
@@ -56,7 +56,7 @@ explanation explain(const queue_pair& qp, int errno_value, const refused_request
             request.queue == "send"
                 ? "poll the completion queue: a signaled completion frees its request and the "
                   "unsignaled ones before it"
-                : "poll the completion queue: each completed receive frees a place",
+                : "poll the completion queue: each completed receive frees a slot",
             error_category::retryable};
   }
   return {};
@@ -65,7 +65,7 @@ explanation explain(const queue_pair& qp, int errno_value, const refused_request
 error refused(const queue_pair& qp, int errno_value, const refused_request& request,
               std::optional<qp_state> state, std::optional<std::size_t> position) {
   auto [problem, hint, category] = explain(qp, errno_value, request, state);
-  // errno_error knows the general case; what was found out here goes first.
+  // errno_error has a general hint; the specific one comes first.
   const auto general = errno_error(request.call, errno_value, {}, hint);
   return error({
       .operation = std::string(request.call),
@@ -77,8 +77,7 @@ error refused(const queue_pair& qp, int errno_value, const refused_request& requ
   });
 }
 
-/// The state, unless the device does not tell the truth about it: iWARP drivers may report reset
-/// always.
+/// The state, unless the device misreports it: iWARP drivers may always report reset.
 std::optional<qp_state> known_state(const queue_pair& qp) {
   const auto state = qp.state();
   if (!state ||
@@ -129,7 +128,7 @@ error queue_pair::post_failed(int rc, const ibv_recv_wr& request,
 error queue_pair::post_failed(int rc, const send_slot* list, const ibv_send_wr* refused_one) const {
   const auto position = send_list::position_of(list, refused_one);
   const auto& request = send_list::request_at(list, position);
-  // Without a code the reason is one of the two that a driver finds before it rings the doorbell.
+  // Without a code the reason is one of the two that a driver detects before it rings the doorbell.
   const bool too_many_elements =
       static_cast<std::uint32_t>(request.num_sge) > capabilities().max_send_sge;
   const int likely_cause = too_many_elements ? EINVAL : ENOMEM;

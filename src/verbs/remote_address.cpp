@@ -22,7 +22,7 @@ result<remote_address> remote_address::from_bytes(std::span<const std::byte> byt
   if (bytes.size() != serialized_size) {
     return misuse_error("remote_address::from_bytes",
                         fmt::format("{} bytes instead of {}", bytes.size(), serialized_size),
-                        "pass what to_bytes() made, whole");
+                        "pass all bytes that to_bytes() returned");
   }
   return remote_address{.address = get<std::uint64_t>(bytes, address_at),
                         .key = rkey(get<std::uint32_t>(bytes, key_at))};

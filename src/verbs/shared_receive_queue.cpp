@@ -32,9 +32,10 @@ error creation_failed(int errno_value, const shared_receive_queue_config& config
 
 error post_failed(int rc, const recv_wr& request) {
   const int errno_value = errno_of(rc);
-  return errno_error(
-      "ibv_post_srq_recv", errno_value, describe(request),
-      errno_value == ENOMEM ? "the queue is full: make it larger, or post later" : "");
+  return errno_error("ibv_post_srq_recv", errno_value, describe(request),
+                     errno_value == ENOMEM
+                         ? "the queue is full: create it with a larger capacity, or post later"
+                         : "");
 }
 
 }  // namespace

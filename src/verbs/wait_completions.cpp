@@ -13,7 +13,7 @@ result<void> detail::sleep_on(const completion_channel& channel,
 }
 
 result<void> detail::discard_events(const completion_channel& channel) {
-  for (;;) {  // each was the answer to a req_notify(), which will be asked for again
+  for (;;) {  // each answers a req_notify(), which will be called again
     RDMAXX_TRY(const auto event, channel.try_get_event());
     if (!event) return {};
   }

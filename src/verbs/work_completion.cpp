@@ -33,30 +33,31 @@ constexpr std::array known_statuses{
                      "bounds, or the region lacks local_write"},
     status_knowledge{wc_status::flushed, "flushed", error_category::gone,
                      "the queue pair is in the error state: the first failed completion before "
-                     "this one tells why"},
+                     "this one says why"},
     status_knowledge{wc_status::memory_window_bind_error, "memory_window_bind_error",
                      error_category::misuse,
                      "the region lacks mw_bind, or the window is not of the queue pair's domain"},
     status_knowledge{wc_status::bad_response, "bad_response", error_category::peer,
-                     "the peer answered with a packet that does not belong there"},
+                     "the peer answered with an unexpected packet"},
     status_knowledge{wc_status::local_access_error, "local_access_error", error_category::misuse,
                      "the peer wrote with immediate data to memory it may not write"},
     status_knowledge{
         wc_status::remote_invalid_request, "remote_invalid_request", error_category::peer,
         "the peer's receive buffer is too small, or its queue pair does not allow the operation"},
-    status_knowledge{wc_status::remote_access_error, "remote_access_error", error_category::peer,
-                     "rkey revoked, out of bounds, or the peer's region lacks the access "
-                     "(remote_read, remote_write, remote_atomic)"},
+    status_knowledge{
+        wc_status::remote_access_error, "remote_access_error", error_category::peer,
+        "rkey invalid or revoked, out of bounds, or the peer's region lacks the access "
+        "(remote_read, remote_write, remote_atomic)"},
     status_knowledge{wc_status::remote_operation_error, "remote_operation_error",
                      error_category::peer,
-                     "the peer could not carry out the operation: its receive buffer may be too "
+                     "the peer could not execute the operation: its receive buffer may be too "
                      "small or not valid"},
     status_knowledge{wc_status::retry_exceeded, "retry_exceeded", error_category::peer,
                      "the peer does not answer: dead, not yet in rtr, unreachable, or connected to "
                      "another queue pair or GID"},
     status_knowledge{wc_status::rnr_retry_exceeded, "rnr_retry_exceeded", error_category::peer,
                      "the peer posted no receive in time: post receives before the peer sends, or "
-                     "raise rnr_retry (7: for ever)"},
+                     "raise rnr_retry (7: no limit)"},
     status_knowledge{wc_status::local_rdd_violation, "local_rdd_violation", error_category::misuse,
                      ""},
     status_knowledge{wc_status::remote_invalid_rd_request, "remote_invalid_rd_request",

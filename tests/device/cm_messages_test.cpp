@@ -37,7 +37,7 @@ TEST(cm_messages, a_port_that_is_taken_is_named) {
   EXPECT_THAT(second.error().message(),
               AllOf(HasSubstr(describe(first.local_address())),
                     HasSubstr(fmt::format("another program uses port {} there", port)),
-                    HasSubstr("take another port")));
+                    HasSubstr("use another port")));
 }
 
 TEST(cm_messages, a_wildcard_whose_port_is_taken_tells_that_it_stands_for_every_address) {

@@ -727,7 +727,7 @@ TEST_F(protocol_engine_test, who_is_accused_of_a_lie_is_told_so) {
   EXPECT_TRUE(a.send() && a.deliver_to(b));
 
   EXPECT_EQ(b.engine.failure().value(), std::errc::connection_reset);
-  EXPECT_THAT(b.engine.failure().value().problem(), HasSubstr("not legal"));
+  EXPECT_THAT(b.engine.failure().value().problem(), HasSubstr("was invalid"));
 }
 
 TEST_F(protocol_engine_test, without_room_for_a_reset_a_failed_connection_ends_without_one) {

@@ -55,7 +55,7 @@ TEST_F(queue_drain_test, somebody_elses_poll_loop_can_do_it) {
   complete(77, IBV_WC_SUCCESS, device.qp_num + 1);
   auto draining = queue_drain::begin(qp).value();
   EXPECT_EQ(qp.state().value(), qp_state::error);
-  EXPECT_THAT(describe(draining), HasSubstr("waits for"));
+  EXPECT_THAT(describe(draining), HasSubstr("waiting for"));
 
   const auto seen = rest_of(draining);
 
