@@ -3,8 +3,8 @@
 //
 //   soft_same_process send|write latency|bandwidth <bytes> <messages> <threads>
 //
-// With one thread, it serves both queue pairs in turn; with two, each has its own. Who waits for a
-// write looks at the memory only, and calls nothing.
+// One thread serves both queue pairs in turn; of two threads each has its own. A thread that waits
+// for a write only reads the memory and makes no calls.
 
 #include <array>
 #include <atomic>
@@ -25,7 +25,7 @@ namespace {
 
 using namespace benchmark_timing;
 
-constexpr int depth = 128;  // as perftest's
+constexpr int depth = 128;  // as in perftest
 constexpr std::uint8_t ipv4_gid = 1;
 constexpr std::uint8_t port = 1;
 constexpr auto patience = std::chrono::seconds(10);
@@ -65,7 +65,7 @@ ibv_context* open_soft_device() {
   fail("soft0");
 }
 
-/// One queue pair with what it needs. Lives until the process ends.
+/// One queue pair with its resources. Exists until the process ends.
 class side {
  public:
   side(ibv_context* device, ibv_pd* domain, std::uint32_t bytes)
@@ -179,12 +179,12 @@ class side {
 
 // ── latency ──
 
-/// Sends message `number`; a write carries the number, so that the other side sees it come.
+/// Sends message `number`; a write carries the number, so that the other side sees it arrive.
 void emit(side& from, const options& wanted, int number) {
   if (wanted.write) {
     from.last().store(static_cast<std::uint8_t>(number), std::memory_order_relaxed);
   } else {
-    from.post_receive();  // for the answer, before it can come
+    from.post_receive();  // for the answer, before it can arrive
   }
   from.post(wanted.write);
 }
@@ -202,8 +202,8 @@ void await_sent(side& at) {
   wait_for([&] { return at.poll_sent() == 1; });
 }
 
-// Each side has its own memory for both directions: the other one's number differs from its own
-// last one, so an old value is never taken for a new one.
+// Each side has its own memory for both directions: the peer's number differs from this side's last
+// one, so an old value is never mistaken for a new one.
 int question(int i) { return (2 * i) + 1; }
 int reply(int i) { return (2 * i) + 2; }
 

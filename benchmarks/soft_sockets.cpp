@@ -2,9 +2,9 @@
 //
 //   soft_sockets tcp|udp latency|stream <bytes> <messages> processes|threads
 //
-// latency: a message goes back and forth; both sides poll, as the programs do that it is compared
-// with. stream: one side writes, the other one reads, and both block. Datagrams have up to 32 KiB,
-// and what the receiver loses is neither sent again nor counted.
+// latency: a message goes back and forth; both sides poll, like the programs it is compared with.
+// stream: one side writes, the other reads, and both block. Datagrams have up to 32 KiB; those that
+// the receiver loses are neither retransmitted nor counted.
 
 #include <cerrno>
 #include <cstddef>

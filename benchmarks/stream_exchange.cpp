@@ -3,12 +3,11 @@
 //   stream_exchange rdmaxx|rsocket|tcp latency|bandwidth <bytes> <messages> <address>
 //   stream_exchange rdmaxx|rsocket|tcp idle <milliseconds> 1 <address>
 //
-// latency: a message goes back and forth. bandwidth: one side writes messages, the other one reads
-// them and confirms the last one, at which the clock stops. idle: a read waits for a byte that
-// comes late; the processor time of the waiting process counts, in milliseconds for each second,
-// after a short wait that counts for nothing, because first calls are expensive.
-// Nothing polls but what the transport does by itself. STREAM_EXCHANGE_STATISTICS=1 also tells what
-// an rdmaxx stream has done.
+// latency: a message goes back and forth. bandwidth: one side writes messages, the other reads them
+// and confirms the last one, which stops the clock. idle: a read waits for a byte that arrives
+// late; measures the processor time of the waiting process, in milliseconds per second, after a
+// short warm-up wait, because first calls are expensive. Only the transport itself polls.
+// STREAM_EXCHANGE_STATISTICS=1 also prints the statistics of an rdmaxx stream.
 
 #include <array>
 #include <chrono>
@@ -43,8 +42,8 @@ struct options {
   std::string address;
 };
 
-/// The first and the last byte of a message say which one it is, so that lost and doubled bytes
-/// show.
+/// The first and the last byte of a message identify it, so that lost and duplicated bytes are
+/// noticed.
 class numbered_message {
  public:
   explicit numbered_message(std::size_t bytes) : bytes_(bytes) {}
@@ -59,7 +58,7 @@ class numbered_message {
     const bool is_right = bytes_.front() == static_cast<std::byte>(which) &&
                           (bytes_.size() == 1 || bytes_.back() == static_cast<std::byte>(~which));
     if (is_right) return;
-    std::fprintf(stderr, "message %d has arrived with other bytes\n", which);
+    std::fprintf(stderr, "message %d arrived with wrong bytes\n", which);
     std::exit(1);
   }
 
@@ -198,7 +197,7 @@ void finish(Stream& peer, const char* side) {
   peer.close();
 }
 
-/// Nothing of a device is opened before the fork: it would not survive it.
+/// No device is opened before the fork, because it would not survive it.
 template <class Stream>
 int run(const options& wanted) {
   std::array<int, 2> pipe_ends{};

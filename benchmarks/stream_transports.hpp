@@ -1,5 +1,5 @@
-// What stream_exchange moves bytes over, all with the same few functions: an rdmaxx stream, an
-// rsocket of librdmacm, a TCP socket. Everything blocks, and a failure ends the program.
+// The transports of stream_exchange, all with the same few functions: an rdmaxx stream, an rsocket
+// of librdmacm, a TCP socket. Everything blocks, and a failure ends the program.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace stream_transports {
 
 using benchmark_timing::need;
 
-/// As a program gets it that sets no option.
+/// With default options.
 class rdmaxx_stream {
  public:
   class listener {
@@ -80,7 +80,7 @@ struct rsocket_calls {
   static constexpr auto close = ::rclose;
 };
 
-/// TCP and rsockets differ only by the names of their functions.
+/// TCP and rsockets differ only in the names of their functions.
 template <class Calls>
 class socket_stream {
  public:

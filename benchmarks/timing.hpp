@@ -1,4 +1,4 @@
-// How the programs for `./bench soft` and `./bench stream` measure and tell: one line of JSON.
+// How the programs for `./bench soft` and `./bench stream` measure and report: one line of JSON.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class round_trips {
   std::vector<double> microseconds_;
 };
 
-/// In units of 10^9 bytes for each second.
+/// In units of 10^9 bytes per second.
 inline void print_bandwidth(double bytes, clock::duration taken) {
   const std::chrono::duration<double, std::nano> nanoseconds = taken;
   std::printf("{\"bandwidth\": %.4f}\n", bytes / nanoseconds.count());

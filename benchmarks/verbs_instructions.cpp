@@ -4,11 +4,10 @@
 // Both are the same loop with the same data. `./bench verbs` runs this program under callgrind and
 // compares the inclusive instruction counts of the two functions, divided by the operations.
 //
-// The device is a provider that does nothing, reached as real ones are, through ibv_context::ops:
-// its instructions are the same on both sides, so the difference is that of the callers.
+// The device is a provider that does nothing, called like a real one through ibv_context::ops: its
+// instructions are the same on both sides, so the difference comes from the callers.
 //
-// In the C loops requests are filled field by field, without zeroing the rest: the leanest C there
-// is.
+// The C loops fill requests field by field, without zeroing the rest: the leanest possible C.
 
 #include <array>
 #include <cstdint>
@@ -210,7 +209,7 @@ extern "C" {
   }
 }
 
-/// One loop serves polling of nothing, of one and of sixteen completions: the provider decides.
+/// One loop polls nothing, one or sixteen completions: the provider decides.
 #define RDMAXX_POLL_PAIR(name, capacity)                                            \
   [[gnu::noinline]] void c_##name(ibv_cq* cq, long iterations) {                    \
     ibv_wc wc[capacity];                                                            \

@@ -1,9 +1,8 @@
 // 01: which RDMA devices does this machine have?
 //
-// devices() lists them without opening any. An opened device (a `context`) tells more: its ports,
-// and each port's GIDs, which are the addresses that peers reach it by. Every type of the library
-// can be formatted, and every function that can fail returns a result, whose value() throws what
-// went wrong.
+// devices() lists them without opening any. An opened device (a `context`) shows more: its ports,
+// and each port's GIDs, which are its addresses for peers. Every type of the library can be
+// formatted, and every function that can fail returns a result, whose value() throws the error.
 
 #include <cstdlib>
 #include <exception>
@@ -35,7 +34,7 @@ int main() {
   try {
     const auto devices = rdmaxx::devices().value();
     for (const auto& device : devices) print(device);
-    // To have none is no failure of devices(); to ask for one is, and the error knows what to do.
+    // devices() does not fail if there are none; pick_device() does, and its error says what to do.
     if (const auto choice = rdmaxx::pick_device(); devices.empty() && !choice) {
       fmt::print("no RDMA devices; {}\n", choice.error().hint());
     }

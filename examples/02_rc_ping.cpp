@@ -5,9 +5,9 @@
 //
 // RDMA cannot introduce two queue pairs to each other: each side must learn the other's endpoint by
 // other means, here over TCP. Then both connect, post a receive, and tell the other that they are
-// ready, because a message needs a receive that is already waiting for it. After the pings each
-// side fetches a note from the other's memory with an RDMA READ, of which the other's program
-// notices nothing.
+// ready, because a message needs a receive that has already been posted. After the pings each side
+// fetches a note from the other's memory with an RDMA READ, which the other's program does not
+// notice.
 
 #include <algorithm>
 #include <array>
@@ -32,13 +32,13 @@ namespace {
 constexpr std::chrono::seconds patience(10);
 constexpr std::size_t message_bytes = 64;
 
-/// What each side must know of the other.
+/// What each side must know about the other.
 struct introduction {
   std::array<std::byte, qp_endpoint::serialized_size> endpoint{};
   std::array<std::byte, remote_address::serialized_size> note{};
 };
 
-/// Sleeps until the next completion comes; throws if it is a failure, or if none comes in time.
+/// Sleeps until the next completion arrives; throws if it failed, or if none arrives in time.
 work_completion next_completion(const completion_queue& cq) {
   const auto completion = wait_completion(cq, patience).value();
   if (!completion) throw rdmaxx::exception(completion.error());

@@ -3,10 +3,10 @@
 //   server$ 03_cm_ping 10.0.0.7:7471
 //   client$ 03_cm_ping 10.0.0.7:7471 Alice
 //
-// An address is all that the two sides need; it also says which device to use. It works on iWARP,
-// too, which knows no other way. The client introduces itself in its request, and the server
-// answers with its acceptance, before the first message. Each side has a receive waiting when the
-// connection comes up: whoever is first may send at once.
+// The two sides need only an address, which also determines the device. This works on iWARP, too,
+// which has no other way to connect. The client introduces itself in its request, and the server
+// answers with its acceptance, before the first message. Each side has posted a receive when the
+// connection is established, so either may send at once.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::chrono::seconds patience(10);
 
-/// Who only polls the queue does not hear of a peer that disconnects: what is posted stays posted.
+/// Polling the queue alone does not notice when the peer disconnects: requests stay posted.
 work_completion next_completion(cm::connection& peer, const completion_queue& cq) {
   std::array<work_completion, 1> one;
   if (peer.wait_completions(cq, one, patience).value().empty())
@@ -41,7 +41,7 @@ work_completion next_completion(cm::connection& peer, const completion_queue& cq
 
 std::string text_of(std::span<const std::byte> bytes) {
   const auto* text = reinterpret_cast<const char*>(bytes.data());
-  return {text, std::find(text, text + bytes.size(), '\0')};  // private data has zeros behind it
+  return {text, std::find(text, text + bytes.size(), '\0')};  // private data is padded with zeros
 }
 
 /// Prepares a queue pair with a receive in it, connects, and plays.
@@ -73,7 +73,7 @@ void play(const cm_id& id, bool client, const std::function<cm::connection()>& c
 void serve(const char* address) {
   const auto listener = cm::listen(address).value();
   fmt::print("listening on {}\n", listener.local_address());
-  std::fflush(stdout);  // somebody may wait for the port
+  std::fflush(stdout);  // another program may wait for the port
   auto request = listener.get_request(patience).value();
   const std::string welcome = "welcome, " + text_of(request.peer_data());
   const connection_parameters answer{.private_data = std::as_bytes(std::span(welcome))};

@@ -1,4 +1,4 @@
-// 04: a server that sends back what it gets, one thread for each stream.
+// 04: a server that sends back what it receives, with one thread per stream.
 //
 //   server$ 04_echo_server 0.0.0.0:7471
 //   client$ 05_echo_client 10.0.0.7:7471 some words
@@ -25,7 +25,7 @@ result<void> echo(stream peer) {
   std::vector<std::byte> buffer(65536);
   for (;;) {
     RDMAXX_TRY(const auto count, peer.read(buffer));
-    if (count == 0) return peer.close();  // the peer has nothing more to say
+    if (count == 0) return peer.close();  // the peer has ended its side
     RDMAXX_TRY(peer.write_all(std::span(buffer).first(count)));
   }
 }
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   if (argc != 2 && argc != 3) {
     fmt::print(stderr,
                "usage: 04_echo_server ADDRESS:PORT [STREAMS]   (port 0 takes any free one)\n"
-               "Ends after so many streams, if that is given.\n");
+               "Ends after STREAMS streams, if given.\n");
     return 2;
   }
   try {

@@ -1,4 +1,4 @@
-// 05: says something to 04_echo_server, and prints what comes back.
+// 05: sends words to 04_echo_server, and prints what comes back.
 //
 //   client$ 05_echo_client 10.0.0.7:7471 some words
 

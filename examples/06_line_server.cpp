@@ -1,10 +1,10 @@
-// 06: a line protocol on std::iostream: a store for one client after the other.
+// 06: a line protocol on std::iostream: a key-value store that serves one client after the other.
 //
 //   server$ 06_line_server 0.0.0.0:7471
 //   client$ 06_line_server 10.0.0.7:7471 'set colour blue' 'get colour' 'get size'
 //   client$ 06_line_server 10.0.0.7:7471 -                 (lines from standard input)
 //
-// Whatever reads and writes standard streams works over RDMA like this.
+// Any code that reads and writes standard streams works over RDMA this way.
 
 #include <cstdio>
 #include <exception>

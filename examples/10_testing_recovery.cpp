@@ -3,9 +3,9 @@
 //   $ 10_testing_recovery
 //
 // The code under test is `journal`: it writes records into a replica's memory, and when a write
-// fails it connects anew and writes again, three times at most. Three tests break the network, a
-// registration and the peer under it. Faults and time belong to softverbs, so the tests run in any
-// container, and the same way each time.
+// fails it reconnects and writes again, at most three times. Three tests break the network, a
+// registration and the peer. softverbs controls faults and time, so the tests run in any container,
+// and the same way each time.
 
 #include <algorithm>
 #include <array>
@@ -59,7 +59,7 @@ class journal {
     }
   }
 
-  /// What the program does while it waits; a test moves the time meanwhile.
+  /// What the program does while it waits; a test advances the time here.
   std::function<void()> while_waiting = [] {};
   int connections = 0;
 
@@ -67,7 +67,7 @@ class journal {
   void reconnect() {
     ++connections;
     for (auto* each : {&own_, &replica_}) each->qp.reset().value();
-    const qp_connect_options options{.ack_timeout = 1s, .retry_count = 7};  // 8.6 s in all
+    const qp_connect_options options{.ack_timeout = 1s, .retry_count = 7};  // 8.6 s in total
     const auto own = own_.qp.endpoint().value();
     own_.qp.connect(replica_.qp.endpoint().value(), options).value();
     replica_.qp.connect(own, options).value();
@@ -104,24 +104,24 @@ void test_all(const context& ctx) {
     const auto plan = faults::inject({faults::break_queue_pair().nth(2)}).value();
     writer.append("one").value();
     writer.append("two").value();
-    expect(arrived(replica, "two") && writer.connections == 2, "a broken connection is made anew");
+    expect(arrived(replica, "two") && writer.connections == 2, "a broken connection is replaced");
   }
   {
-    // The replica does not answer any more. Each attempt takes more than eight seconds, of which
-    // the test waits for none.
+    // The replica no longer answers. Each attempt takes more than eight seconds of virtual time,
+    // but no real time.
     const auto plan = faults::inject({faults::lose().of(faults::packet::ack)}).value();
     faults::virtual_time time;
     writer.while_waiting = [&] { time.advance(100ms); };
     const auto failed = writer.append("three");
     expect(!failed && failed.error() == make_error_code(wc_status::retry_exceeded),
-           "a silent replica is given up after three attempts");
+           "the writer gives up on a silent replica after three attempts");
     expect(writer.connections == 4, "each attempt had a connection of its own");
   }
   {
     const auto plan = faults::inject({faults::fail_with(ENOMEM).call("ibv_reg_mr").nth(1)}).value();
     const auto failed = own.pd.allocate_local({.bytes = 64});
     expect(!failed && failed.error() == std::errc::not_enough_memory,
-           "a registration that fails is reported");
+           "a failed registration is reported");
   }
 }
 

@@ -4,8 +4,8 @@
 #   $ 11_testing_a_program.sh /usr/lib/libsoftverbs.so
 #
 # The program under test is rping (of Debian's rdmacm-utils): a server, and a client that connects to it
-# and exchanges messages. Both see only the device soft0 on the loopback interface; what goes wrong is in
-# SOFTVERBS_FAULTS. Put your own program in its place.
+# and exchanges messages. Both see only the device soft0 on the loopback interface. The faults are in
+# SOFTVERBS_FAULTS. Replace rping with your own program.
 set -eu
 
 export LD_PRELOAD="$1" SOFTVERBS_NETDEVS=lo SOFTVERBS_REAL=0 SOFTVERBS_CM=soft
@@ -19,7 +19,7 @@ run() {
   SOFTVERBS_FAULTS="$2" timeout 60 rping -s -a 127.0.0.1 -p "$port" -C 10 >/dev/null 2>&1 &
   server=$!
   attempts=0
-  # The server may not listen yet: then the client is refused at once, and asks again.
+  # The server may not listen yet: then the client is refused at once, and tries again.
   until SOFTVERBS_FAULTS="$1" timeout 60 rping -c -a 127.0.0.1 -p "$port" -C 10 >"$rules.log" 2>&1; do
     attempts=$((attempts + 1))
     if [ $attempts -ge 50 ] || ! grep -q 'REJECTED, error 8' "$rules.log"; then

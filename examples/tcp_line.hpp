@@ -19,7 +19,7 @@
 
 class tcp_line {
  public:
-  /// Waits on all interfaces until a client comes. Port "0" takes any free one; which, is printed.
+  /// Waits on all interfaces for a client. Port "0" means any free one, which is printed.
   static tcp_line accept_one(const char* port, std::chrono::seconds patience) {
     const tcp_line listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int yes = 1;
@@ -52,8 +52,8 @@ class tcp_line {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  /// Sends this side's value and returns the other's; so it also waits until the other has come
-  /// this far.
+  /// Sends this side's value and returns the other's, and so also waits until the other side is at
+  /// the same point.
   template <class T>
     requires std::is_trivially_copyable_v<T>
   T exchange(const T& mine) {
@@ -61,14 +61,14 @@ class tcp_line {
     if (::send(fd_, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine) fail("send");
     const ssize_t got = ::recv(fd_, &theirs, sizeof theirs, MSG_WAITALL);
     if (got < 0) fail("recv");
-    if (got != sizeof theirs) throw std::runtime_error("the other side has gone");
+    if (got != sizeof theirs) throw std::runtime_error("the other side closed the connection");
     return theirs;
   }
 
  private:
   explicit tcp_line(int fd) : fd_(fd) { check(fd, "socket"); }
 
-  /// Bounds every later connect, send and receive.
+  /// Sets a timeout for every later connect, send and receive.
   void limit(std::chrono::seconds patience) const {
     const timeval time{.tv_sec = patience.count(), .tv_usec = 0};
     check(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time), "setsockopt");

@@ -17,7 +17,7 @@ enum class transfer : std::uint8_t { write, read };
 struct bandwidth_wanted {
   transfer kind = transfer::write;
   std::size_t message_bytes = 4096;     ///< at most the connection's memory
-  std::chrono::milliseconds time{300};  ///< of posting; what is then in flight is waited for
+  std::chrono::milliseconds time{300};  ///< of posting; then waits for what is in flight
 };
 
 struct bandwidth_measured {
@@ -28,13 +28,12 @@ struct bandwidth_measured {
   [[nodiscard]] double bytes_per_second() const noexcept;
 };
 
-/// How many bytes at the start of the memory a transfer of this message size goes round and round
-/// in.
+/// How many bytes at the start of the memory a transfer of this message size cycles through.
 [[nodiscard]] std::size_t bytes_in_flight(const connection& here,
                                           std::size_t message_bytes) noexcept;
 
-/// Transfers between the memory of `here` and `there`, at the same offsets. Needs nothing of the
-/// peer's program.
+/// Transfers between the memory of `here` and `there`, at the same offsets. The peer's program need
+/// not do anything.
 [[nodiscard]] bandwidth_measured measure(connection& here, remote_address there,
                                          const bandwidth_wanted& wanted);
 

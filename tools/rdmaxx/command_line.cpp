@@ -36,9 +36,9 @@ exit_code bad_usage(std::string_view problem) {
 exit_code parse_and_run(int argc, const char* const* argv) {
   const std::span command_line(argv, static_cast<std::size_t>(argc));
   if (const auto code = run_soft_program(command_line)) return *code;
-  CLI::App parser("RDMA devices: what there is, and how fast it is.", "rdmaxx");
+  CLI::App parser("Lists RDMA devices and measures how fast they are.", "rdmaxx");
   parser.set_version_flag("--version", fmt::format("rdmaxx {}", version));
-  parser.require_subcommand(0, 1);  // the parser's own message for none hides that of a wrong one
+  parser.require_subcommand(0, 1);  // its message for none hides that for a wrong one
   parser.footer(
       "Each subcommand has its own --help.\n\n"
       "Exit codes:\n"
@@ -73,7 +73,7 @@ int run(int argc, const char* const* argv) noexcept {
   try {
     return static_cast<int>(parse_and_run(argc, argv));
   } catch (const std::exception& failure) {
-    std::fflush(stdout);  // what was printed before the failure comes before its message
+    std::fflush(stdout);  // prints earlier output before the error message
     std::fprintf(stderr, "rdmaxx: %s\n", failure.what());
     return static_cast<int>(exit_code::failure);
   }

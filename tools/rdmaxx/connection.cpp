@@ -12,7 +12,7 @@ namespace rdmaxx::tool {
 namespace {
 
 constexpr std::chrono::seconds patience(5);
-/// After so many polls that found nothing, others may need the processor to make something
+/// After this many polls that found nothing, other threads may need the processor to make something
 /// complete.
 constexpr unsigned polls_before_yield = 1000;
 
@@ -25,7 +25,7 @@ connection::connection(const device_choice& choice, std::size_t bytes)
     : choice_(choice),
       pd_(choice.context().alloc_pd().value()),
       cq_(choice.context().create_cq({.capacity = 128}).value()),
-      // Safe: only the two sides of a measurement know the key, and they take turns.
+      // Safe: only the two sides of the measurement know the key, and they take turns.
       memory_(
           pd_.allocate_shared(unsafe, {.bytes = bytes}, access::remote_read | access::remote_write)
               .value()),
@@ -69,7 +69,7 @@ void connection::wait_for(const std::uint64_t& counter, std::uint64_t total) {
       deadline = clock::time_point::max();
       idle_polls = 0;
     } else if (++idle_polls % polls_before_yield == 0) {
-      // The clock is only read where nothing happens anyway.
+      // The clock is only read when nothing has completed.
       const auto now = clock::now();
       if (deadline == clock::time_point::max()) deadline = now + patience;
       if (now > deadline) {

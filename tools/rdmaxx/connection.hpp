@@ -1,6 +1,6 @@
 #pragma once
 
-// connection: a reliable queue pair with the memory it works on, to measure with.
+// connection: a reliable queue pair and its memory, for measurements.
 //
 // It counts what has completed. Waiting polls without sleeping, because sleeping would be part of
 // what is measured; it ends with an exception when a request fails, or when nothing completes for
@@ -17,8 +17,8 @@ namespace rdmaxx::tool {
 
 class connection {
  public:
-  /// Speaks from the port and GID of `choice`. Its memory has room for `bytes` to transfer, which
-  /// the peer may read and write, and apart from them for one message in each direction.
+  /// Uses the port and GID of `choice`. Its memory has `bytes` for transfers, which the peer may
+  /// read and write, and apart from them room for one message in each direction.
   connection(const device_choice& choice, std::size_t bytes);
 
   [[nodiscard]] qp_endpoint endpoint() const;
@@ -33,7 +33,7 @@ class connection {
   /// The message that arrived last.
   [[nodiscard]] std::uint64_t message() const;
 
-  /// Wait until so many requests have completed since the start.
+  /// Wait until this many requests have completed since the start.
   void wait_until_sent(std::uint64_t total);
   void wait_until_received(std::uint64_t total);
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }

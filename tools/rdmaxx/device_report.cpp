@@ -49,7 +49,7 @@ device_report report_device(const std::string& name) {
   }
   const auto opened = open_device(name);
   throw exception(
-      opened ? errno_error("devices", EAGAIN, fmt::format("{} has only just appeared", name))
+      opened ? errno_error("devices", EAGAIN, fmt::format("{} has just appeared: try again", name))
              : opened.error());
 }
 

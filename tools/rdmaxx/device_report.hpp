@@ -1,6 +1,6 @@
 #pragma once
 
-// device_report: all that a device tells about itself.
+// device_report: everything that a device reports about itself.
 
 #include <optional>
 #include <string>
@@ -24,14 +24,14 @@ struct device_report {
   rdmaxx::guid guid{};
   device_attributes attributes{};
   std::vector<port_report> ports{};
-  /// Why the device could not be asked; attributes and ports are empty then.
+  /// Why the device could not be queried; attributes and ports are then empty.
   std::optional<error> failure{};
 };
 
 enum class detail_level : bool { brief, all };
 
 [[nodiscard]] std::vector<device_report> report_devices();
-/// Only the device of this name; throws what open_device() says if there is none.
+/// Only the device of this name; throws the error of open_device() if there is none.
 [[nodiscard]] device_report report_device(const std::string& name);
 
 /// Tables of devices and of GIDs; with detail_level::all also a list of attributes for each device

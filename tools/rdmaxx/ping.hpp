@@ -23,11 +23,11 @@ struct ping_summary {
   std::chrono::nanoseconds p99{};
 };
 
-/// At least one round trip time; 0 for none.
+/// All zero if there are no round trips.
 [[nodiscard]] ping_summary summarize(std::vector<std::chrono::nanoseconds> round_trips);
 
-/// Sends messages from `here` to `there` and back. Both sides live in this thread, connected to
-/// each other; each message is checked.
+/// Sends messages from `here` to `there` and back. Both sides run in this thread and are connected
+/// to each other; each message is checked.
 [[nodiscard]] ping_summary ping(connection& here, connection& there, const ping_limits& limits);
 
 /// One message there and back. When it returns, everything that `here` wrote before is in place.

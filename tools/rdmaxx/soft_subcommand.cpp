@@ -34,7 +34,7 @@ std::optional<std::filesystem::path> find_library() {
   return {};
 }
 
-/// Ahead of what the user preloads already.
+/// Ahead of what the user already preloads.
 void preload(const std::string& library) {
   // NOLINTBEGIN(concurrency-mt-unsafe): this program has one thread
   const char* const present = std::getenv("LD_PRELOAD");
@@ -86,8 +86,8 @@ std::optional<exit_code> run_soft_program(std::span<const char* const> command_l
 
 subcommand soft_subcommand(CLI::App& parser) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  auto* const word =
-      parser.add_subcommand("soft", "Run a program with soft RDMA devices: no hardware, no kernel");
+  auto* const word = parser.add_subcommand(
+      "soft", "Run a program with soft RDMA devices: no hardware, no kernel module");
   word->add_option("PROGRAM", *words, "The program and its arguments, best after --")
       ->type_name("")
       ->required();

@@ -18,7 +18,7 @@ enum class exit_code : int {
   success = 0,
   failure = 1,
   usage = 2,
-  // As shells have it, for a subcommand that runs another program.
+  // The exit code of shells, for a subcommand that runs another program.
   program_not_started = 126,
   program_not_found = 127,
 };
@@ -32,8 +32,8 @@ struct subcommand {
 [[nodiscard]] subcommand devices_subcommand(CLI::App& parser);
 /// rdmaxx soft: another program, with soft RDMA devices.
 [[nodiscard]] subcommand soft_subcommand(CLI::App& parser);
-/// The same for a command line that names a program, whose words nobody may interpret: the parser
-/// would take "[a]" for a list. Nothing if it is another command line.
+/// The same for a command line that names a program, whose arguments must not be interpreted: the
+/// parser would treat "[a]" as a list. Nothing if it is another command line.
 [[nodiscard]] std::optional<exit_code> run_soft_program(std::span<const char* const> command_line);
 /// rdmaxx tour: the devices, then a short ping and bandwidth test on one of them.
 [[nodiscard]] subcommand tour_subcommand(CLI::App& parser);

@@ -2,8 +2,8 @@
 
 // table: text in aligned columns.
 //
-// A table whose columns say how wide they are can be printed line by line while its rows come up;
-// one whose rows are all known makes its columns fit.
+// A table with given column widths can be printed line by line as its rows become known; a table
+// with all rows known makes its columns fit.
 
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 constexpr std::array message_sizes{4 * kib, 64 * kib, 1024 * kib};
-/// Two of the largest messages; twice that is within the usual limit of locked memory, 8 MiB.
+/// Room for two of the largest messages; twice that is within the usual limit of locked memory, 8
+/// MiB.
 constexpr std::size_t memory_bytes = 2048 * kib;
 
 void fill_with_noise(std::span<std::byte> bytes, unsigned seed) {
@@ -32,7 +33,7 @@ void check_port(const device_choice& choice) {
                               "bring its network interface or its link up"));
 }
 
-/// Transfers noise to cleared memory, and checks that all of it came through.
+/// Transfers random bytes to cleared memory, and checks that all of them arrived.
 bandwidth_measured checked_transfer(connection& here, connection& there,
                                     const bandwidth_wanted& wanted) {
   const auto used = bytes_in_flight(here, wanted.message_bytes);
@@ -42,12 +43,12 @@ bandwidth_measured checked_transfer(connection& here, connection& there,
   fill_with_noise(outward ? near : far, static_cast<unsigned>(wanted.message_bytes));
   std::ranges::fill(outward ? far : near, std::byte{0});
   const auto measured = measure(here, there.memory().remote(), wanted);
-  // A completed WRITE has been received, but only a message that follows it proves it to be in
-  // memory.
+  // A completed WRITE has been received, but only a message after it proves that it is in memory.
   (void)round_trip(here, there, wanted.message_bytes);
   if (!std::ranges::equal(near, far)) {
-    throw std::runtime_error(fmt::format("{} of {} bytes: what arrived differs from what was sent",
-                                         describe(wanted.kind), wanted.message_bytes));
+    throw std::runtime_error(
+        fmt::format("{} of {} bytes: the bytes that arrived differ from those sent",
+                    describe(wanted.kind), wanted.message_bytes));
   }
   return measured;
 }
@@ -56,7 +57,7 @@ bandwidth_measured checked_transfer(connection& here, connection& there,
 
 void tour(const std::string& device, tour_guest& guest) {
   guest.sees_devices(report_devices());
-  // For an unknown name this error is the clearer one: it lists the devices there are.
+  // For an unknown name this error is clearer: it lists the available devices.
   if (!device.empty()) (void)open_device(device).value();
   const auto choice = pick_device({.name = device}).value();
   guest.sees_choice(choice);

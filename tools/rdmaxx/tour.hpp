@@ -3,7 +3,7 @@
 // tour: the devices of this machine, then a connection between two queue pairs of the best one, a
 // short ping and short transfers over it, with every byte checked.
 //
-// It takes a few seconds. What it sees on the way it tells a guest at once.
+// It takes a few seconds and reports each result to the tour_guest at once.
 
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ class tour_guest {
                              const bandwidth_measured& measured) = 0;
 };
 
-/// `device` is a name; empty: the best one there is. Failures are exceptions.
+/// `device` is a name; empty means the best one. Throws on failure.
 void tour(const std::string& device, tour_guest& guest);
 
 }  // namespace rdmaxx::tool

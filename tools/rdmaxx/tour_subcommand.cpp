@@ -17,7 +17,7 @@ namespace rdmaxx::tool {
 
 namespace {
 
-/// Prints each sight when it comes.
+/// Prints each result as it arrives.
 class text_guest final : public tour_guest {
  public:
   void sees_devices(const std::vector<device_report>& devices) override {
@@ -68,7 +68,7 @@ class text_guest final : public tour_guest {
                     {"BANDWIDTH", alignment::right, 13}}};
 };
 
-/// Collects what it sees.
+/// Collects the results.
 class json_guest final : public tour_guest {
  public:
   void sees_devices(const std::vector<device_report>& devices) override {
