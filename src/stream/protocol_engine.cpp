@@ -141,11 +141,11 @@ result<void> protocol_engine::received(std::size_t buffer, std::size_t bytes) {
 
 // Checks a frame against the earlier ones, and passes its contents to both halves.
 result<void> protocol_engine::take(const frame_header& header, std::uint32_t buffer) {
-  auto lie = receiving_.objection_to(header);
-  if (!lie) lie = sending_.objection_to(header);
-  if (lie) {
+  auto violation = receiving_.objection_to(header);
+  if (!violation) violation = sending_.objection_to(header);
+  if (violation) {
     core_->memory.receive->returned(buffer);
-    return fail(protocol_violation(*std::move(lie)), reset_reason::protocol_violation);
+    return fail(protocol_violation(*std::move(violation)), reset_reason::protocol_violation);
   }
 
   receiving_.take(header, buffer);

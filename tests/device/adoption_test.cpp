@@ -63,7 +63,7 @@ class foreign_queue_pair {
   ibv_qp* qp_ = nullptr;
 };
 
-TEST_F(adoption_of_c_objects, events_of_a_foreign_queue_are_told_apart) {
+TEST_F(adoption_of_c_objects, events_of_a_foreign_queue_are_recognised) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto pd = ctx.alloc_pd().value();
   auto* const native = ibv_create_comp_channel(ctx.native());

@@ -207,7 +207,7 @@ TEST_F(cm_connections, the_source_address_can_be_chosen) {
   EXPECT_EQ(talk.client.local_address().host(), own_address().host());
 }
 
-TEST_F(cm_connections, a_refusal_tells_the_reason_and_what_the_peer_said) {
+TEST_F(cm_connections, a_rejection_has_the_reason_and_the_peers_private_data) {
   const auto listener = cm::listen(own_address()).value();
   auto client = connecting(listener.local_address());
 
@@ -228,7 +228,7 @@ TEST_F(cm_connections, a_refusal_tells_the_reason_and_what_the_peer_said) {
   EXPECT_NE(failure.message().find("28 (consumer)"), std::string::npos) << failure;
 }
 
-TEST_F(cm_connections, a_port_on_which_nobody_listens_is_told) {
+TEST_F(cm_connections, a_port_without_a_listener_is_reported) {
   const auto port = cm::listen(own_address()).value().local_address().port();
 
   const auto refused = cm::connect(own_address(port), {.timeout = patience});
@@ -241,7 +241,7 @@ TEST_F(cm_connections, a_port_on_which_nobody_listens_is_told) {
   EXPECT_EQ(refused.error().code(), reject_reason::no_such_service) << refused.error();
 }
 
-TEST_F(cm_connections, an_address_to_which_no_device_leads_is_told) {
+TEST_F(cm_connections, an_address_that_no_device_reaches_is_reported) {
   const auto elsewhere = device_under_test::get().address_elsewhere() + ":7471";
 
   const auto failed = cm::connect(elsewhere, {.timeout = patience});
@@ -268,7 +268,7 @@ TEST_F(cm_connections, a_port_in_use_cannot_be_listened_on) {
   EXPECT_TRUE(second.error() == error_of_taken_port()) << second.error();
 }
 
-TEST_F(cm_connections, connecting_gives_up_when_its_time_is_over) {
+TEST_F(cm_connections, connecting_times_out) {
   const auto listener = cm::listen(own_address()).value();
 
   // The request arrives, but nobody answers it.
@@ -280,7 +280,7 @@ TEST_F(cm_connections, connecting_gives_up_when_its_time_is_over) {
       << late.error();
 }
 
-TEST_F(cm_connections, accepting_gives_up_when_its_time_is_over) {
+TEST_F(cm_connections, accepting_times_out) {
   const auto listener = cm::listen(own_address()).value();
 
   EXPECT_EQ(listener.accept({.timeout = 20ms}).error(), std::errc::timed_out);
@@ -302,7 +302,7 @@ TEST_F(cm_connections, a_waiting_request_makes_the_listener_readable) {
   EXPECT_TRUE(client.get().has_value());
 }
 
-TEST_F(cm_connections, the_server_hears_that_the_client_has_disconnected) {
+TEST_F(cm_connections, the_server_notices_that_the_client_disconnected) {
   cm_conversation talk;
   const auto into = talk.server.pd().allocate_local({.bytes = 8}).value();
   talk.server.qp().post(recv_wr{.id = wr_id{9}, .into = into.scatter()}).value();
@@ -315,7 +315,7 @@ TEST_F(cm_connections, the_server_hears_that_the_client_has_disconnected) {
   EXPECT_EQ(wait_for_one(talk.server.qp().recv_cq()).id(), wr_id{9}) << "flushed";
 }
 
-TEST_F(cm_connections, the_client_hears_that_the_server_has_disconnected) {
+TEST_F(cm_connections, the_client_notices_that_the_server_disconnected) {
   cm_conversation talk;
 
   talk.server.disconnect().value();
@@ -324,7 +324,7 @@ TEST_F(cm_connections, the_client_hears_that_the_server_has_disconnected) {
   EXPECT_TRUE(talk.server.wait_disconnected(patience).has_value());
 }
 
-TEST_F(cm_connections, a_wait_for_completions_hears_that_the_peer_has_disconnected) {
+TEST_F(cm_connections, wait_completions_notices_that_the_peer_disconnected) {
   cm_conversation talk;
   const auto memory = talk.server.pd().allocate_local({.bytes = 64}).value();
   talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = memory.scatter()}).value();
@@ -345,7 +345,7 @@ TEST_F(cm_connections, a_wait_for_completions_hears_that_the_peer_has_disconnect
   EXPECT_EQ(flushed, 1U);
 }
 
-TEST_F(cm_connections, a_wait_for_completions_brings_what_completes_and_ends_in_time) {
+TEST_F(cm_connections, wait_completions_returns_completions_and_times_out) {
   cm_conversation talk;
   const auto memory = talk.server.pd().allocate_local({.bytes = 64}).value();
   talk.server.qp().post(recv_wr{.id = wr_id{7}, .into = memory.scatter()}).value();
@@ -372,7 +372,7 @@ TEST_F(cm_connections, the_end_of_one_side_disconnects_the_other) {
   EXPECT_TRUE(talk.server.wait_disconnected(patience).has_value());
 }
 
-TEST_F(cm_connections, an_undecided_request_is_refused_at_its_end) {
+TEST_F(cm_connections, destroying_an_undecided_request_rejects_it) {
   const auto listener = cm::listen(own_address()).value();
   auto client = connecting(listener.local_address());
 
@@ -383,7 +383,7 @@ TEST_F(cm_connections, an_undecided_request_is_refused_at_its_end) {
   EXPECT_EQ(refused.error().category(), error_category::peer) << refused.error();
 }
 
-TEST_F(cm_connections, the_end_of_a_listener_refuses_what_nobody_fetched) {
+TEST_F(cm_connections, destroying_a_listener_rejects_pending_requests) {
   auto listener = cm::listen(own_address()).value();
   auto first = connecting(listener.local_address());
   auto second = connecting(listener.local_address());
@@ -403,7 +403,7 @@ TEST_F(cm_connections, connections_outlive_their_listener) {
   EXPECT_TRUE(bytes_pass(talk.client.qp(), talk.server.qp(), 7));
 }
 
-TEST_F(cm_connections, several_connections_live_side_by_side) {
+TEST_F(cm_connections, several_connections_exist_at_once) {
   const auto listener = cm::listen(own_address()).value();
   std::vector<cm::connection> clients;
   std::vector<cm::connection> servers;

@@ -78,7 +78,7 @@ class cm_datagrams : public ::testing::Test {
   }
 };
 
-TEST_F(cm_datagrams, a_service_tells_its_queue_pair_and_datagrams_reach_it) {
+TEST_F(cm_datagrams, a_service_reports_its_queue_pair_and_datagrams_reach_it) {
   const service there;
   const auto client = client_of(there);
   const auto question = bytes_of("who are you?");
@@ -101,7 +101,7 @@ TEST_F(cm_datagrams, a_service_tells_its_queue_pair_and_datagrams_reach_it) {
   EXPECT_TRUE(arrives(client.qp(), peer, server.qp(), 1));
 }
 
-TEST_F(cm_datagrams, a_refusal_is_told) {
+TEST_F(cm_datagrams, a_rejection_is_reported) {
   const service there;
   const auto client = client_of(there);
   auto finding =
@@ -118,7 +118,7 @@ TEST_F(cm_datagrams, a_refusal_is_told) {
   EXPECT_EQ(text_of(refused.error().peer_data()), "no");
 }
 
-TEST_F(cm_datagrams, a_service_that_is_not_there_is_told) {
+TEST_F(cm_datagrams, a_missing_service_is_reported) {
   auto there = std::optional<service>(std::in_place);
   const auto client = client_of(*there);
   there.reset();
@@ -160,7 +160,7 @@ TEST_F(cm_datagrams, a_datagram_to_a_group_reaches_its_members) {
   EXPECT_TRUE(same_bytes(at_first.bytes().subspan(grh_bytes), outgoing.bytes()));
 }
 
-TEST_F(cm_datagrams, who_has_left_a_group_gets_nothing_more) {
+TEST_F(cm_datagrams, a_member_that_has_left_receives_nothing_more) {
   const auto sender = member();
   const auto stays = member();
   const auto leaves = member();

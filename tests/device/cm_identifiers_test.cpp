@@ -151,7 +151,7 @@ TEST_F(cm_identifiers, an_impossible_queue_pair_is_explained) {
   EXPECT_TRUE(id.create_qp().has_value()) << "another one can be tried";
 }
 
-TEST_F(cm_identifiers, waiting_ends_when_the_time_is_over) {
+TEST_F(cm_identifiers, waiting_times_out) {
   const auto channel = event_channel::create().value();
 
   EXPECT_FALSE(channel.try_get_event().value().has_value());
@@ -198,7 +198,7 @@ TEST_F(cm_identifiers, events_follow_to_another_channel) {
   EXPECT_FALSE(first.try_get_event().value().has_value());
 }
 
-TEST_F(cm_identifiers, events_that_nobody_fetched_follow_to_another_channel) {
+TEST_F(cm_identifiers, pending_events_follow_to_another_channel) {
   const auto first = event_channel::create().value();
   const auto second = event_channel::create().value();
   const auto listener = listening_id(first);
@@ -304,7 +304,7 @@ TEST_F(cm_identifiers, destruction_with_unacknowledged_events_works_in_every_ord
   wait_until("descriptors to be closed", [&] { return open_descriptors().size() <= before; });
 }
 
-TEST_F(cm_identifiers, a_request_that_nobody_takes_is_refused_when_its_event_ends) {
+TEST_F(cm_identifiers, a_request_that_is_not_taken_is_rejected_when_its_event_ends) {
   const auto active = event_channel::create().value();
   const auto passive = event_channel::create().value();
   auto listener = listening_id(passive);

@@ -13,7 +13,7 @@
 
 #include "cm_conversation.hpp"
 #include "completion_waiter.hpp"
-#include "dawdler.hpp"
+#include "slow_peer.hpp"
 
 namespace rdmaxx::device_tests {
 
@@ -34,10 +34,10 @@ void expect_served(const cm::listener& waiting) {
   EXPECT_TRUE(bytes_pass(client.qp(), server.qp(), 1));
 }
 
-TEST(cm_listener, serves_others_while_a_peer_dawdles) {
+TEST(cm_listener, a_slow_peer_delays_no_other) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = cm::listen(own_address()).value();
-  const dawdler slow(waiting.local_address());
+  const slow_peer slow(waiting.local_address());
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
 
   for (int i = 0; i < 3; ++i) expect_served(waiting);
@@ -47,10 +47,10 @@ TEST(cm_listener, serves_others_while_a_peer_dawdles) {
       << "nobody else has come";
 }
 
-TEST(cm_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
+TEST(cm_listener, a_slow_peer_times_out_with_an_error_of_category_peer) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = cm::listen(own_address()).value();
-  const dawdler slow(waiting.local_address());
+  const slow_peer slow(waiting.local_address());
 
   // The call may be over before the peer's time is, or after.
   auto next = waiting.accept({.timeout = 300ms});
@@ -63,10 +63,10 @@ TEST(cm_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
   expect_served(waiting);
 }
 
-TEST(cm_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
+TEST(cm_listener, its_descriptor_reports_the_timeout_of_a_slow_peer) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = cm::listen(own_address()).value();
-  const dawdler slow(waiting.local_address());
+  const slow_peer slow(waiting.local_address());
   const cm::accept_options soon{.timeout = 300ms};
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
   while (wait_readable(waiting.fd(), 0ms).value())
@@ -77,12 +77,12 @@ TEST(cm_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
   EXPECT_EQ(waiting.try_accept(soon).error().category(), error_category::peer);
 }
 
-TEST(cm_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_them) {
+TEST(cm_listener, half_open_peers_are_limited_and_further_requests_wait) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = cm::listen(own_address()).value();
   const cm::accept_options options{.qp = {.capabilities = {.max_send_wr = 4, .max_recv_wr = 4}},
                                    .timeout = 2s};
-  std::vector<dawdler> slow;
+  std::vector<slow_peer> slow;
   slow.reserve(cm::listener::max_half_open);
   while (slow.size() < cm::listener::max_half_open) slow.emplace_back(waiting.local_address());
   auto answered = std::async(std::launch::async, [&] {
@@ -107,15 +107,15 @@ TEST(cm_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_them) 
     if (next) server = std::move(*next);
   }
 
-  EXPECT_TRUE(server.has_value()) << "served when a dawdler's time was over";
+  EXPECT_TRUE(server.has_value()) << "served after a slow peer timed out";
   EXPECT_GE(failures, 1U);
   EXPECT_TRUE(connecting.get().has_value());
 }
 
-TEST(cm_listener, refuses_at_its_end_whoever_is_not_up) {
+TEST(cm_listener, its_destructor_rejects_half_open_peers) {
   RDMAXX_NEEDS(capability::manual_connection);
   auto waiting = cm::listen(own_address()).value();
-  const dawdler slow(waiting.local_address());
+  const slow_peer slow(waiting.local_address());
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
   ASSERT_FALSE(waiting.try_accept({.timeout = patience}).value().has_value());
 
@@ -124,7 +124,7 @@ TEST(cm_listener, refuses_at_its_end_whoever_is_not_up) {
   EXPECT_FALSE(waiting);
 }
 
-TEST(cm_listener, is_shared_by_threads_of_which_each_gets_its_own_connections) {
+TEST(cm_listener, threads_share_it_and_each_gets_its_own_connections) {
   constexpr std::size_t peers = 6;
   const auto waiting = cm::listen(own_address()).value();
   const auto serve = [&] { return waiting.accept({.timeout = patience}); };

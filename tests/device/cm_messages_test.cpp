@@ -53,7 +53,7 @@ TEST(cm_messages, a_wildcard_whose_port_is_taken_tells_that_it_stands_for_every_
                     HasSubstr(fmt::format("uses port {} on one of them", port))));
 }
 
-TEST(cm_messages, too_much_private_data_is_told_with_the_limit) {
+TEST(cm_messages, too_much_private_data_is_an_error_with_the_limit) {
   if (device_under_test::get().is_iwarp()) GTEST_SKIP() << "the device lacks the limits of RoCE";
   const auto waiting = cm::listen(own_address()).value();
   const std::vector<std::byte> data(57);
@@ -66,7 +66,7 @@ TEST(cm_messages, too_much_private_data_is_told_with_the_limit) {
               AllOf(HasSubstr("57 bytes of private data"), HasSubstr("at most 56")));
 }
 
-TEST(cm_messages, an_ipv6_address_without_brackets_is_told_to_use_them) {
+TEST(cm_messages, the_error_for_an_ipv6_address_without_brackets_suggests_them) {
   const auto connected = stream::connect("::1:7471");
   ASSERT_FALSE(connected.has_value());
   EXPECT_EQ(connected.error().category(), error_category::misuse) << connected.error();

@@ -74,7 +74,7 @@ TEST_F(completion_waits, that_back_off_miss_nothing) {
 
 TEST_F(completion_waits, without_a_channel_poll) { ping_pong({}, spin_policy()); }
 
-TEST_F(completion_waits, end_when_the_time_is_over) {
+TEST_F(completion_waits, time_out) {
   const connected_pair pair({.with_channel = true});
   std::array<work_completion, 4> room;
   const auto start = std::chrono::steady_clock::now();

@@ -88,7 +88,7 @@ std::set<capability> probe(const context& ctx, const device_attributes& attribut
         return row.type == gid_type::roce_v2 && !row.address.is_ipv4_mapped() &&
                !row.address.is_link_local();
       }));
-  for (const auto lie : quirks_of(attributes)) found.erase(lie);
+  for (const auto quirk : quirks_of(attributes)) found.erase(quirk);
   return found;
 }
 

@@ -71,7 +71,7 @@ TEST_F(drain, hands_over_every_request_once) {
   EXPECT_TRUE(completions_in(pair.a.recv_cq).empty());
 }
 
-TEST_F(drain, can_be_done_by_somebody_elses_poll_loop) {
+TEST_F(drain, can_run_in_another_poll_loop) {
   constexpr std::uint64_t requests = 20;
   const connected_pair pair({.one_cq = true});
   const auto memory = pair.a.local_memory(64);
@@ -168,7 +168,7 @@ TEST_F(drain, works_with_full_queues_whose_completion_queue_has_no_room_for_more
   EXPECT_EQ(completed.total(), static_cast<int>(sends + receives));
 }
 
-TEST_F(drain, comes_to_an_end_while_a_neighbour_keeps_completing) {
+TEST_F(drain, ends_while_another_queue_pair_keeps_completing) {
   RDMAXX_NEEDS(capability::manual_connection);
   const connected_pair pair({.one_cq = true});
   const auto memory = pair.a.local_memory(64);

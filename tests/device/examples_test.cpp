@@ -74,7 +74,7 @@ TEST_F(examples, cm_ping_exchanges_messages_between_two_processes) {
   EXPECT_NE(at_server.find("ping 5"), std::string::npos) << at_server;
 }
 
-TEST_F(examples, cm_ping_explains_an_address_on_which_nobody_listens) {
+TEST_F(examples, cm_ping_explains_an_address_without_a_listener) {
   const auto port = cm::listen(own_address()).value().local_address().port();
   child_process child({program("03_cm_ping"), describe(own_address(port)), "Alice"});
   const auto output = child.output();
@@ -99,7 +99,7 @@ TEST_F(examples, rc_ping_without_arguments_tells_its_usage) {
   EXPECT_NE(output.find("usage"), std::string::npos) << output;
 }
 
-TEST_F(examples, echo_says_what_it_was_told) {
+TEST_F(examples, echo_returns_what_it_was_sent) {
   child_process server({program("04_echo_server"), describe(own_address())});
   const auto address = server.line().substr(std::string("listening on ").size());
   for (int round = 0; round < 2; ++round) {

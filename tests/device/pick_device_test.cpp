@@ -108,14 +108,14 @@ TEST_F(picking, by_everything_at_once) {
   expect_device_under_test(choice);
 }
 
-TEST_F(picking, without_wishes_finds_an_active_device) {
+TEST_F(picking, an_empty_query_finds_an_active_device) {
   const auto choice = pick_device().value();
 
   EXPECT_EQ(choice.context().query_port(choice.port()).value().state, port_state::active);
   EXPECT_FALSE(choice.entry().address.is_link_local()) << choice;
 }
 
-TEST_F(picking, a_name_that_nobody_has_is_an_error_that_says_why_each_was_refused) {
+TEST_F(picking, an_unknown_name_is_an_error_that_says_why_each_was_refused) {
   const auto choice = pick_device({.name = "nosuch0"});
 
   ASSERT_FALSE(choice.has_value());
@@ -125,7 +125,7 @@ TEST_F(picking, a_name_that_nobody_has_is_an_error_that_says_why_each_was_refuse
       << choice.error();
 }
 
-TEST_F(picking, an_address_that_nobody_has_is_an_error_that_says_why_each_was_refused) {
+TEST_F(picking, an_unknown_address_is_an_error_that_says_why_each_was_refused) {
   const auto choice = pick_device({.subnet = "203.0.113.0/24"});
 
   ASSERT_FALSE(choice.has_value());
@@ -142,7 +142,7 @@ TEST_F(picking, a_route_over_another_interface_is_an_error) {
   EXPECT_NE(describe(choice.error()).find(elsewhere), std::string_view::npos) << choice.error();
 }
 
-TEST_F(picking, malformed_wishes_are_errors_with_a_hint) {
+TEST_F(picking, malformed_criteria_are_errors_with_a_hint) {
   for (const auto& query :
        {device_query{.subnet = "10.77.0.0/33"}, device_query{.subnet = "elsewhere"},
         device_query{.route_to = "10.77.0"}, device_query{.port = 0}}) {

@@ -70,7 +70,7 @@ TEST_F(queue_pairs, have_numbers_of_their_own) {
   EXPECT_LE(first.number().value(), 0xffffffU);
 }
 
-TEST_F(queue_pairs, wishes_beyond_the_limits_are_errors_that_name_them) {
+TEST_F(queue_pairs, requests_beyond_the_limits_are_errors_that_name_them) {
   const auto& limits = dut.attributes();
   struct wish {
     qp_capabilities wanted;

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(shared_listener, requests_whose_peers_give_up_disturb_nobody) {
+TEST(shared_listener, peers_that_give_up_disturb_no_other_thread) {
   // siw keeps an identifier that has asked for ten seconds, and has few queues.
   if (device_under_test::get().is_iwarp()) GTEST_SKIP() << "the device lacks peers that give up";
   constexpr int acceptors = 4;

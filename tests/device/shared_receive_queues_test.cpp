@@ -115,7 +115,7 @@ TEST_F(shared_receives, outlive_their_handle_while_a_queue_pair_needs_them) {
   qp.srq().post(recv_wr{.into = memory.scatter()}).value();
 }
 
-TEST_F(shared_receives, say_what_is_wrong_with_a_wish) {
+TEST_F(shared_receives, say_what_is_wrong_with_a_config) {
   const auto pd = ctx.alloc_pd().value();
   const auto failed = pd.create_srq({.capacity = 100'000'000});
   ASSERT_FALSE(failed.has_value());

@@ -135,7 +135,7 @@ TEST(stream_group, moves_bytes_both_ways) {
   EXPECT_EQ(group.streams(), 2U);
 }
 
-TEST(stream_group, talks_to_a_stream_alone) {
+TEST(stream_group, talks_to_a_stream_without_a_group) {
   const auto group = group_of(2);
   stream_pair pair(grouped(group), {.read_timeout = patience, .write_timeout = patience});
   expect_bytes_both_ways(pair.client, pair.server, 400'000);
@@ -143,7 +143,7 @@ TEST(stream_group, talks_to_a_stream_alone) {
   expect_bytes_both_ways(other_way.client, other_way.server, 400'000);
 }
 
-TEST(stream_group, ends_and_closes_as_a_stream_alone_does) {
+TEST(stream_group, ends_and_closes_like_a_stream_without_a_group) {
   const auto group = group_of(4);
   stream_pair pair(grouped(group));
   pair.client.write_all(pattern(1000, 3)).value();
@@ -194,7 +194,7 @@ TEST(stream_group, is_full_at_its_limit_and_has_room_when_a_stream_ends) {
   expect_echo(second, servers[1], 2);
 }
 
-TEST(stream_group, one_whose_peer_does_not_read_holds_up_nobody) {
+TEST(stream_group, a_peer_that_does_not_read_delays_no_other_stream) {
   const auto group = stream_group::create({.streams = 8, .send_buffers = 8}).value();
   stream_pair stuck(grouped(group));
   stream_pair moving(grouped(group));
@@ -208,7 +208,7 @@ TEST(stream_group, one_whose_peer_does_not_read_holds_up_nobody) {
   expect_echo(stuck.client, stuck.server, 5);
 }
 
-TEST(stream_group, streams_that_end_in_the_middle_leave_everything_to_the_others) {
+TEST(stream_group, streams_that_end_early_return_their_resources) {
   const auto group = stream_group::create({.streams = 8, .spare_receive_buffers = 16}).value();
   stream_pair lasting(grouped(group));
   const auto block = pattern(200'000, 6);
@@ -248,7 +248,7 @@ TEST(stream_group, threads_wait_for_streams_of_their_own) {
   }
 }
 
-TEST(stream_group, a_descriptor_tells_of_what_comes) {
+TEST(stream_group, a_descriptor_reports_arrivals) {
   const auto group = group_of(4);
   stream_pair watched(grouped(group));
   stream_pair other(grouped(group));
@@ -270,7 +270,7 @@ TEST(stream_group, a_descriptor_tells_of_what_comes) {
   EXPECT_TRUE(same_bytes(got, pattern(100, 7)));
 }
 
-TEST(stream_group, whoever_sends_without_a_credit_is_cut_off_and_the_others_go_on) {
+TEST(stream_group, a_peer_that_sends_without_a_credit_is_disconnected_and_the_others_continue) {
   const auto group = group_of(8);
   stream_pair honest(grouped(group));
   const auto waiting = stream_listener::listen(own_address(), grouped(group)).value();

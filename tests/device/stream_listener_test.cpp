@@ -19,7 +19,7 @@
 #include "child_process.hpp"
 #include "cm_conversation.hpp"
 #include "completion_waiter.hpp"
-#include "dawdler.hpp"
+#include "slow_peer.hpp"
 
 namespace rdmaxx::device_tests {
 
@@ -29,9 +29,9 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 /// One that greets as a stream does.
-dawdler dawdling_at(const stream_listener& waiting) {
+slow_peer slow_peer_at(const stream_listener& waiting) {
   const auto hello = stream_protocol::greeting{.window = stream_options().window}.to_bytes();
-  return dawdler(waiting.local_address(), hello);
+  return slow_peer(waiting.local_address(), hello);
 }
 
 std::future<result<stream>> asking(const stream_listener& waiting) {
@@ -55,11 +55,11 @@ void expect_peers_failure(const result<stream>& accepted) {
   EXPECT_NE(accepted.error(), std::errc::timed_out) << "that nobody came";
 }
 
-TEST(stream_listener, serves_others_while_a_peer_dawdles) {
+TEST(stream_listener, a_slow_peer_delays_no_other) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting =
       stream_listener::listen(own_address(), {.connect_timeout = patience}).value();
-  const auto slow = dawdling_at(waiting);
+  const auto slow = slow_peer_at(waiting);
   wait_until("the request", [&] { return wait_readable(waiting.fd(), 1s).value(); });
   for (int i = 0; i < 3; ++i) expect_served(waiting);
   slow.expect_accepted();
@@ -69,10 +69,10 @@ TEST(stream_listener, serves_others_while_a_peer_dawdles) {
   EXPECT_EQ(nobody.error().category(), error_category::retryable);
 }
 
-TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
+TEST(stream_listener, a_slow_peer_times_out_with_an_error_of_category_peer) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = stream_listener::listen(own_address(), {.connect_timeout = 300ms}).value();
-  const auto slow = dawdling_at(waiting);
+  const auto slow = slow_peer_at(waiting);
   expect_peers_failure(waiting.accept(patience));
   const auto nobody = waiting.accept(50ms);
   ASSERT_FALSE(nobody.has_value());
@@ -80,10 +80,10 @@ TEST(stream_listener, gives_a_dawdler_its_time_and_tells_that_it_was_the_peer) {
   expect_served(waiting);
 }
 
-TEST(stream_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
+TEST(stream_listener, its_descriptor_reports_the_timeout_of_a_slow_peer) {
   RDMAXX_NEEDS(capability::manual_connection);
   const auto waiting = stream_listener::listen(own_address(), {.connect_timeout = 300ms}).value();
-  const auto slow = dawdling_at(waiting);
+  const auto slow = slow_peer_at(waiting);
   ASSERT_TRUE(wait_readable(waiting.fd(), patience).value());
   while (wait_readable(waiting.fd(), 0ms).value())
     ASSERT_FALSE(waiting.try_accept().value().has_value());
@@ -91,16 +91,16 @@ TEST(stream_listener, tells_by_its_descriptor_that_a_dawdlers_time_is_over) {
   EXPECT_EQ(waiting.try_accept().error().category(), error_category::peer);
 }
 
-TEST(stream_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_them) {
+TEST(stream_listener, half_open_peers_are_limited_and_further_requests_wait) {
   RDMAXX_NEEDS(capability::manual_connection);
   const stream_options small{.window = {.buffers = 8, .buffer_bytes = 4096},
                              .send_buffers = 2,
                              .send_buffer_bytes = 4096,
                              .connect_timeout = 3s};
   const auto waiting = stream_listener::listen(own_address(), small).value();
-  std::vector<dawdler> slow;
+  std::vector<slow_peer> slow;
   slow.reserve(stream_listener::max_half_open);
-  while (slow.size() < stream_listener::max_half_open) slow.push_back(dawdling_at(waiting));
+  while (slow.size() < stream_listener::max_half_open) slow.push_back(slow_peer_at(waiting));
   auto answered = std::async(std::launch::async, [&] {
     for (const auto& each : slow) each.expect_accepted();
   });
@@ -120,7 +120,7 @@ TEST(stream_listener, has_room_for_a_few_dawdlers_and_lets_others_wait_behind_th
   EXPECT_TRUE(connecting.get().has_value());
 }
 
-TEST(stream_listener, of_the_echo_server_survives_a_client_that_stops_half_way) {
+TEST(stream_listener, the_echo_server_survives_a_client_that_stops_half_way) {
   RDMAXX_NEEDS(capability::faults);
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   const auto examples = self.parent_path().parent_path() / "examples";

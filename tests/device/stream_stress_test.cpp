@@ -148,7 +148,7 @@ TEST(stream_stress, the_smallest_buffers_are_enough) {
   expect_traffic(stream_pair(small), is_soft() ? 1'000'000 : 100'000);
 }
 
-TEST(stream_stress, windows_of_different_size_get_along) {
+TEST(stream_stress, windows_of_different_size_work_together) {
   const stream_options large{.window = {.buffers = 16, .buffer_bytes = 100'000},
                              .send_buffers = 3,
                              .send_buffer_bytes = 50'000};
@@ -236,7 +236,7 @@ TEST(stream_stress, many_streams_that_connect_at_the_same_moment) {
   expect_echoes(clients, servers);
 }
 
-TEST(stream_stress, a_killed_peer_is_no_end_of_the_stream) {
+TEST(stream_stress, a_killed_peer_does_not_look_like_the_end_of_the_stream) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   const auto program = self.parent_path().parent_path() / "examples" / "04_echo_server";
   std::mt19937 random(7);
@@ -282,7 +282,7 @@ TEST(stream_stress, a_bad_network_costs_time_but_no_bytes) {
   for (std::size_t rule = 0; rule < 5; ++rule) EXPECT_GE(plan.hits(rule), 3U) << "rule " << rule;
 }
 
-TEST(stream_stress, a_half_is_told_of_what_it_has_sent_while_the_other_one_sleeps) {
+TEST(stream_stress, a_half_learns_of_its_sends_while_the_other_half_sleeps) {
   RDMAXX_NEEDS(capability::faults);
   stream_pair pair(
       {.spin = 0us, .gather = 0us, .read_timeout = patience, .write_timeout = patience});
@@ -303,7 +303,7 @@ TEST(stream_stress, a_half_is_told_of_what_it_has_sent_while_the_other_one_sleep
   EXPECT_EQ(waiting.get().value(), 1U);
 }
 
-TEST(stream_stress, a_connection_that_breaks_is_told_with_its_cause) {
+TEST(stream_stress, a_broken_connection_is_reported_with_its_cause) {
   RDMAXX_NEEDS(capability::faults);
   stream_pair pair;
   const auto plan = faults::inject({faults::complete_with(wc_status::retry_exceeded)

@@ -112,7 +112,7 @@ TEST(streams, send_registered_memory_without_a_copy) {
   EXPECT_EQ(pair.client.write_all(region, outside).error().category(), error_category::misuse);
 }
 
-TEST(streams, show_what_arrived_where_it_lies) {
+TEST(streams, show_received_bytes_in_place) {
   stream_pair pair;
   const auto sent = pattern(10'000, 2);
   pair.client.write_all(sent).value();
@@ -164,7 +164,7 @@ TEST(streams, a_read_that_takes_too_long_can_be_tried_again) {
   expect_bytes(pair.client, pair.server, 4, 1);
 }
 
-TEST(streams, a_writer_that_nobody_reads_stops_within_its_memory) {
+TEST(streams, a_writer_whose_peer_does_not_read_stops_within_its_memory) {
   stream_pair pair({.write_timeout = 100ms});
   const auto chunk = pattern(100'000, 1);
   std::size_t taken = 0;
@@ -187,7 +187,7 @@ TEST(streams, a_writer_that_nobody_reads_stops_within_its_memory) {
   EXPECT_TRUE(same_bytes(std::span(got).first(chunk.size()), chunk));
 }
 
-TEST(streams, two_sides_that_only_write_get_on_when_they_read) {
+TEST(streams, two_sides_that_only_write_continue_when_they_read) {
   stream_pair pair({.write_timeout = 50ms});
   const auto chunk = pattern(10'000, 1);
   std::array<std::size_t, 2> taken{};
@@ -311,7 +311,7 @@ TEST(streams, memory_is_free_when_a_write_without_a_copy_has_timed_out) {
   EXPECT_FALSE(pair.server.read_exactly(got).has_value());
 }
 
-TEST(streams, an_abort_is_told_apart_from_an_end) {
+TEST(streams, an_abort_differs_from_an_end) {
   stream_pair pair;
   expect_bytes(pair.client, pair.server, 100, 1);
   pair.client.abort();
@@ -392,7 +392,7 @@ TEST(streams, an_abort_wakes_a_half_that_waits) {
   EXPECT_FALSE(waiting.get().has_value());
 }
 
-TEST(streams, a_descriptor_tells_when_to_try_again) {
+TEST(streams, a_descriptor_reports_when_to_try_again) {
   stream_pair pair;
   std::array<std::byte, 100> got{};
   for (int round = 0; round < 3; ++round) {
@@ -412,7 +412,7 @@ void fill(stream& into) {
   while (into.try_write(chunk).value()) continue;
 }
 
-TEST(streams, a_descriptor_tells_when_there_is_room_again) {
+TEST(streams, a_descriptor_reports_when_there_is_room_again) {
   stream_pair pair;
   const int fd = pair.client.fd().value();
   fill(pair.client);
@@ -422,7 +422,7 @@ TEST(streams, a_descriptor_tells_when_there_is_room_again) {
   wait_until("room", [&] { return pair.client.try_write(got).value().has_value(); });
 }
 
-TEST(streams, a_descriptor_tells_of_what_came_while_something_else_was_tried) {
+TEST(streams, a_descriptor_reports_what_arrived_while_something_else_was_tried) {
   stream_pair pair;
   const int fd = pair.client.fd().value();
   std::array<std::byte, 10> got{};
@@ -436,7 +436,7 @@ TEST(streams, a_descriptor_tells_of_what_came_while_something_else_was_tried) {
   wait_until("bytes", [&] { return pair.client.try_read(got).value().has_value(); });
 }
 
-TEST(streams, a_descriptor_tells_of_what_comes_after_a_blocking_call) {
+TEST(streams, a_descriptor_reports_arrivals_after_a_blocking_call) {
   stream_pair pair;
   const int fd = pair.client.fd().value();
   std::array<std::byte, 10> got{};
@@ -472,7 +472,7 @@ TEST(streams, timeouts_go_with_the_halves_and_count_for_whole_calls) {
   EXPECT_THAT(failed.error().message(), HasSubstr("after 3 of 10 bytes"));
 }
 
-TEST(streams, options_that_cannot_be_are_refused_at_once) {
+TEST(streams, invalid_options_are_refused_at_once) {
   EXPECT_EQ(stream_listener::listen(own_address(), {.send_buffers = 1}).error().category(),
             error_category::misuse);
   EXPECT_EQ(stream::connect(own_address(1), {.send_buffer_bytes = 8}).error().category(),
@@ -524,7 +524,7 @@ TEST(streams, as_iostreams_speak_lines) {
   EXPECT_FALSE(server.failure().has_value());
 }
 
-TEST(streams, a_lost_peer_is_no_end_of_an_iostream) {
+TEST(streams, a_lost_peer_does_not_look_like_the_end_of_an_iostream) {
   stream_pair pair;
   stream_iostream server(std::move(pair.server));
   pair.client.abort();
@@ -612,7 +612,7 @@ TEST(streams, carry_text_strings_and_elements_without_a_cast) {
   EXPECT_EQ(received, numbers);
 }
 
-TEST(stream_listener, accepts_nobody_in_time) {
+TEST(stream_listener, accept_times_out) {
   const auto waiting = stream_listener::listen(own_address()).value();
   const auto nobody = waiting.accept(50ms);
   ASSERT_FALSE(nobody.has_value());
@@ -620,7 +620,7 @@ TEST(stream_listener, accepts_nobody_in_time) {
   EXPECT_FALSE(waiting.try_accept().value().has_value());
 }
 
-TEST(stream_listener, accepts_who_waits_already) {
+TEST(stream_listener, accepts_a_peer_that_is_already_waiting) {
   const auto waiting = stream_listener::listen(own_address()).value();
   auto asking =
       std::async(std::launch::async, [&] { return stream::connect(waiting.local_address()); });
@@ -634,14 +634,14 @@ TEST(stream_listener, accepts_who_waits_already) {
   expect_bytes(client, *server, 1000, 1);
 }
 
-TEST(stream_listener, nobody_listens) {
+TEST(stream_listener, connecting_without_a_listener_fails) {
   const auto gone = stream_listener::listen(own_address()).value().local_address();
   const auto failed = stream::connect(gone, {.connect_timeout = patience});
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error(), std::errc::connection_refused) << failed.error();
 }
 
-TEST(stream_listener, a_client_that_has_given_up_is_the_peers_failure) {
+TEST(stream_listener, a_client_that_gave_up_is_an_error_of_category_peer) {
   const auto waiting = stream_listener::listen(own_address()).value();
   const auto impatient = stream::connect(waiting.local_address(), {.connect_timeout = 300ms});
   ASSERT_FALSE(impatient.has_value());
@@ -652,7 +652,7 @@ TEST(stream_listener, a_client_that_has_given_up_is_the_peers_failure) {
   EXPECT_THAT(gone.error().message(), HasSubstr("accepting"));
 }
 
-TEST(stream_listener, cannot_be_reached_without_a_port) {
+TEST(stream_listener, connecting_without_a_port_is_refused) {
   auto nowhere = describe(own_address());
   nowhere.erase(nowhere.rfind(':'));
   const auto failed = stream::connect(nowhere);
@@ -661,7 +661,7 @@ TEST(stream_listener, cannot_be_reached_without_a_port) {
   EXPECT_EQ(cm::connect(nowhere).error().category(), error_category::misuse);
 }
 
-TEST(stream_listener, refuses_who_does_not_speak_its_protocol) {
+TEST(stream_listener, rejects_a_peer_with_another_protocol) {
   const auto waiting = stream_listener::listen(own_address()).value();
   auto asking = std::async(std::launch::async, [&] {
     return cm::connect(waiting.local_address(),
@@ -689,7 +689,7 @@ TEST(stream_listener, a_client_is_told_that_the_server_speaks_another_version) {
   EXPECT_THAT(refused.error().message(), HasSubstr("7 to 9"));
 }
 
-TEST(stream_listener, ends_with_requests_that_nobody_accepted) {
+TEST(stream_listener, its_destructor_rejects_pending_requests) {
   std::vector<std::future<result<stream>>> asking;
   {
     const auto waiting = stream_listener::listen(own_address()).value();

@@ -185,7 +185,7 @@ TEST_F(threads, create_and_destroy_on_one_context) {
   all.join();
 }
 
-TEST_F(threads, let_go_of_one_object_at_once) {
+TEST_F(threads, release_one_object_at_once) {
   constexpr int rounds = 10;
   constexpr int holders = 4;
   for (int round = 0; round < rounds; ++round) {

@@ -1,5 +1,5 @@
 // libFuzzer target: a neighbour offers a packet ring and fills it with anything. No offer but a
-// right one is taken, every packet that is read lies in the ring, and a ring that lies is
+// right one is taken, every packet that is read lies in the ring, and an inconsistent ring is
 // forgotten.
 //
 // Input: how the memory is made, the offer, then the ring's head and its bytes, several times.
@@ -102,8 +102,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   host_protocol::ring_offer offer;
   std::vector<std::byte> bytes(sizeof offer);
   std::memcpy(bytes.data(), &offer, sizeof offer);
-  const auto lies = from.bytes(from.below(sizeof offer));
-  std::ranges::copy(std::as_bytes(lies), bytes.begin());
+  const auto replaced = from.bytes(from.below(sizeof offer));
+  std::ranges::copy(std::as_bytes(replaced), bytes.begin());
   if (from.below(16) == 1) bytes.resize(from.below(255) + 1);
   iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
   msghdr message{};

@@ -167,7 +167,7 @@ class victim {
   }
 
   std::vector<std::byte> any_frame() {
-    const auto lies = input_.byte();
+    const auto change = input_.byte();
     frame_header header{.kind = frame_kind(1 + input_.below(4)),
                         .fin = input_.below(16) == 0,
                         .acknowledged = input_.chance() ? control_sent_ : acknowledged_,
@@ -182,13 +182,13 @@ class victim {
     header.length = static_cast<std::uint32_t>(length);
     const auto most = data_sent_ + terms_.peer.most_credits() - granted_;
     header.granted += static_cast<std::uint32_t>(input_.byte() % (most + 1));
-    if (lies < 8) header.sequence = input_.hostile<std::uint32_t>();
-    if (lies >= 8 && lies < 16) header.granted = input_.hostile<std::uint32_t>();
-    if (lies >= 16 && lies < 24) header.length = input_.hostile<std::uint32_t>();
+    if (change < 8) header.sequence = input_.hostile<std::uint32_t>();
+    if (change >= 8 && change < 16) header.granted = input_.hostile<std::uint32_t>();
+    if (change >= 16 && change < 24) header.length = input_.hostile<std::uint32_t>();
     std::vector<std::byte> bytes(frame_header_bytes + length, std::byte(received_));
     encode(header, std::span(bytes).first<frame_header_bytes>());
-    if (lies >= 24 && lies < 32) bytes[input_.below(4)] = std::byte(input_.byte());
-    if (lies >= 32 && lies < 36) bytes.resize(input_.below(frame_header_bytes));
+    if (change >= 24 && change < 32) bytes[input_.below(4)] = std::byte(input_.byte());
+    if (change >= 32 && change < 36) bytes.resize(input_.below(frame_header_bytes));
     return bytes;
   }
 

@@ -45,7 +45,7 @@ class with_address_fallback : public ::testing::Test {
 
 TEST_F(with_address_fallback, tries_all_while_there_is_time) { EXPECT_EQ(attempts(1ms), 3U); }
 
-TEST_F(with_address_fallback, tries_no_further_one_when_the_time_is_over) {
+TEST_F(with_address_fallback, tries_no_further_address_after_the_timeout) {
   EXPECT_EQ(attempts(1s), 1U);
 }
 

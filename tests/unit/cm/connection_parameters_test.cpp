@@ -13,7 +13,7 @@
 using namespace rdmaxx;
 using testing::HasSubstr;
 
-TEST(connection_parameters, what_is_left_empty_is_as_much_as_possible) {
+TEST(connection_parameters, empty_values_mean_the_maximum) {
   const auto native = connection_parameters{}.native().value();
 
   EXPECT_EQ(native.responder_resources, RDMA_MAX_RESP_RES);
@@ -24,7 +24,7 @@ TEST(connection_parameters, what_is_left_empty_is_as_much_as_possible) {
   EXPECT_EQ(native.rnr_retry_count, 7);
 }
 
-TEST(connection_parameters, what_is_said_comes_back) {
+TEST(connection_parameters, given_values_come_back) {
   const std::array<std::byte, 3> said{std::byte{1}, std::byte{2}, std::byte{3}};
   const connection_parameters wanted{.private_data = said,
                                      .responder_resources = 4,

@@ -30,7 +30,7 @@ TEST(connection_steps_test, from_an_address_to_a_connection) {
   EXPECT_TRUE(steps.is_over());
 }
 
-TEST(connection_steps_test, as_far_as_a_route_and_on_from_there) {
+TEST(connection_steps_test, up_to_a_route_and_from_a_route_to_a_connection) {
   auto resolving = connection_steps::to_resolve();
   EXPECT_EQ(resolving.start(), action::resolve_addr);
   EXPECT_EQ(resolving.on_event(cm_event_type::addr_resolved, success), action::resolve_route);
@@ -49,7 +49,7 @@ TEST(connection_steps_test, from_a_request_to_a_connection) {
   EXPECT_EQ(steps.on_event(cm_event_type::established, success), action::done);
 }
 
-TEST(connection_steps_test, news_are_not_answers) {
+TEST(connection_steps_test, events_that_end_no_step_are_ignored) {
   auto steps = connection_steps::to_connect();
   static_cast<void>(steps.start());
 
@@ -97,7 +97,7 @@ TEST(connection_steps_test, an_action_that_cannot_be_begun_ends_it) {
   EXPECT_EQ(steps.failure(), std::errc::no_such_device);
 }
 
-TEST(connection_steps_test, the_end_of_the_time_says_for_what_and_how_long_it_was_waited) {
+TEST(connection_steps_test, a_timeout_says_for_what_and_how_long_it_waited) {
   auto steps = connection_steps::from_resolved();
   static_cast<void>(steps.start());
 
@@ -108,7 +108,7 @@ TEST(connection_steps_test, the_end_of_the_time_says_for_what_and_how_long_it_wa
   EXPECT_THAT(steps.failure().message(), HasSubstr("timed out after 250 ms"));
 }
 
-TEST(connection_steps_test, what_an_accepted_peer_fails_to_do_is_the_peers_failure) {
+TEST(connection_steps_test, a_failure_of_an_accepted_peer_has_category_peer) {
   auto late = connection_steps::to_accept();
   static_cast<void>(late.start());
   EXPECT_EQ(late.on_deadline(1s), action::fail);
@@ -127,7 +127,7 @@ TEST(connection_steps_test, what_an_accepted_peer_fails_to_do_is_the_peers_failu
   EXPECT_NE(own.failure().category(), error_category::peer);
 }
 
-TEST(connection_steps_test, success_is_kept_when_the_time_is_over_later) {
+TEST(connection_steps_test, success_is_kept_when_the_deadline_passes_later) {
   auto steps = connection_steps::to_accept();
   static_cast<void>(steps.start());
   static_cast<void>(steps.on_event(cm_event_type::established, success));

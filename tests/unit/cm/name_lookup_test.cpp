@@ -69,7 +69,7 @@ TEST(name_lookup, the_resolvers_failure_is_given) {
   EXPECT_EQ(failed.error(), std::errc::io_error);
 }
 
-TEST(name_lookup, a_resolver_that_hangs_costs_no_more_than_the_time) {
+TEST(name_lookup, a_resolver_that_hangs_costs_no_more_than_the_timeout) {
   {
     const hanging_resolver resolver;
 
@@ -84,7 +84,7 @@ TEST(name_lookup, a_resolver_that_hangs_costs_no_more_than_the_time) {
   wait_for_the_threads();
 }
 
-TEST(name_lookup, the_time_is_the_librarys) {
+TEST(name_lookup, the_timeout_follows_library_clock) {
   {
     const hanging_resolver resolver;
     manual_clock time;

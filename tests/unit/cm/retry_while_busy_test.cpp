@@ -30,7 +30,7 @@ TEST(retry_while_busy, other_failures_are_final) {
   EXPECT_EQ(attempts, 1);
 }
 
-TEST(retry_while_busy, has_an_end) {
+TEST(retry_while_busy, gives_up_after_a_while) {
   const auto outcome = detail::retry_while_busy(
       []() -> result<void> { return errno_error("rdma_migrate_id", EBUSY); }, 2ms);
 

@@ -54,7 +54,7 @@ TEST(socket_address, the_scope_of_a_link_local_address_is_kept) {
   EXPECT_NE(parsed, address("[fe80::1]:5"));
 }
 
-TEST(socket_address, what_is_none_is_refused_with_an_example) {
+TEST(socket_address, malformed_addresses_are_refused_with_an_example) {
   for (const auto* const text : {"", ":", ":7471", "10.0.0.7:", "10.0.0.7:65536", "10.0.0.7:-1",
                                  "10.0.0.7:1x", "10.0.0.256:1", "[::1", "[::1]1", "[]:1", "::1]:1",
                                  "host:1", "[fe80::1%nosuchinterface]:1"}) {
@@ -65,7 +65,7 @@ TEST(socket_address, what_is_none_is_refused_with_an_example) {
   }
 }
 
-TEST(socket_address, ipv6_without_brackets_is_told_to_use_them) {
+TEST(socket_address, the_error_for_ipv6_without_brackets_suggests_them) {
   for (const auto* const text : {"1:2:3:4:5:6:7:8:7471", "fd00::zz:7471"}) {
     const auto parsed = socket_address::parse(text);
     ASSERT_FALSE(parsed.has_value()) << text;
@@ -73,7 +73,7 @@ TEST(socket_address, ipv6_without_brackets_is_told_to_use_them) {
   }
 }
 
-TEST(socket_address, an_ipv6_address_whose_end_looks_like_a_port_is_told_with_brackets) {
+TEST(socket_address, the_error_for_an_ipv6_address_that_ends_like_a_port_suggests_brackets) {
   const auto hint = [](std::string_view text) { return detail::bracket_hint(address(text)); };
 
   EXPECT_EQ(hint("::1:7471"), "; if 7471 is meant to be the port, use brackets: [::1]:7471");
@@ -132,7 +132,7 @@ TEST(socket_address, a_name_is_looked_up) {
   EXPECT_THAT(found, Contains(address("127.0.0.1:7471")));
 }
 
-TEST(socket_address, a_name_that_nobody_knows_is_told) {
+TEST(socket_address, an_unknown_name_is_reported) {
   const auto found = socket_address::lookup("no-such-host.invalid:7471");
 
   ASSERT_FALSE(found.has_value());

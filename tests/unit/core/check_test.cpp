@@ -28,7 +28,7 @@ TEST(check, minus_one_means_errno) {
   EXPECT_EQ(check(-1, "call").error(), std::errc::resource_unavailable_try_again);
 }
 
-TEST(check, minus_one_with_errno_zero_is_a_failure_all_the_same) {
+TEST(check, minus_one_with_errno_zero_is_still_a_failure) {
   errno = 0;
 
   EXPECT_EQ(errno_of(-1), EIO);

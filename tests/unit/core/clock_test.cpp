@@ -42,7 +42,7 @@ TEST(manual_clock, stands_still_until_it_is_advanced) {
   EXPECT_EQ(library_clock::now(), begin + 24h);
 }
 
-TEST(manual_clock, ends_a_wait_whose_time_it_is) {
+TEST(manual_clock, ends_a_wait_whose_deadline_it_reaches) {
   const int silent = ::eventfd(0, EFD_CLOEXEC);
   ASSERT_GE(silent, 0);
   const auto begin = std::chrono::steady_clock::now();

@@ -95,7 +95,7 @@ TEST(wait_readable, is_true_at_once_when_something_is_there) {
   EXPECT_TRUE(wait_readable(events.fd(), forever).value());
 }
 
-TEST(wait_readable, is_false_when_the_time_is_over) {
+TEST(wait_readable, is_false_after_the_timeout) {
   const event_counter events;
   const auto start = clock::now();
 
@@ -104,7 +104,7 @@ TEST(wait_readable, is_false_when_the_time_is_over) {
   EXPECT_GE(clock::now() - start, 20ms);
 }
 
-TEST(wait_readable_until, waits_until_the_deadline_or_for_ever) {
+TEST(wait_readable_until, waits_until_the_deadline_or_without_limit) {
   const event_counter events;
   const auto deadline = clock::now() + 20ms;
 
@@ -115,7 +115,7 @@ TEST(wait_readable_until, waits_until_the_deadline_or_for_ever) {
   EXPECT_TRUE(wait_readable_until(events.fd(), library_clock::time_point::max()).value());
 }
 
-TEST(wait_readable, a_time_that_is_already_over_only_looks) {
+TEST(wait_readable, an_expired_timeout_only_checks) {
   const event_counter events;
 
   EXPECT_FALSE(wait_readable(events.fd(), 0ms).value());

@@ -110,7 +110,7 @@ TEST_F(control_frames_test, a_reset_without_room_is_not_waited_for) {
   EXPECT_TRUE(a.engine.wants_disconnect());
 }
 
-TEST_F(control_frames_test, the_first_bytes_of_a_frame_tell_what_is_ready_to_follow) {
+TEST_F(control_frames_test, a_frame_header_reports_what_is_ready_to_follow) {
   constexpr receive_window window{.buffers = 8, .buffer_bytes = 64};
   engine_side side(terms_of(window, window), {.slots = 4});
   const auto wanted = [&side] { return int{header_of(side.engine.next_send().value()).wanted}; };
@@ -128,9 +128,9 @@ TEST_F(control_frames_test, the_first_bytes_of_a_frame_tell_what_is_ready_to_fol
   EXPECT_EQ(wanted(), 0);
 }
 
-// --- lies ----------------------------------------------------------------------------------------
+// --- violations ----------------------------------------------------------------------------------
 
-TEST_F(control_frames_test, data_without_a_credit_is_a_lie) {
+TEST_F(control_frames_test, data_without_a_credit_is_a_violation) {
   ASSERT_TRUE(tell(a, {.sequence = 0}));
   const auto failed = tell(a, {.sequence = 1});
   ASSERT_FALSE(failed);
@@ -138,7 +138,7 @@ TEST_F(control_frames_test, data_without_a_credit_is_a_lie) {
   EXPECT_EQ(failed.error().problem(), "data frame 1 without a credit");
 }
 
-TEST_F(control_frames_test, data_for_a_buffer_that_is_free_but_not_granted_yet_is_a_lie) {
+TEST_F(control_frames_test, data_for_a_buffer_that_is_free_but_not_granted_yet_is_a_violation) {
   constexpr receive_window window{.buffers = 4, .buffer_bytes = 64};
   engine_side side(terms_of(window, window), {});
   ASSERT_TRUE(side.arrive(forged({.sequence = 0, .granted = 2}, 1)).has_value());
@@ -147,7 +147,7 @@ TEST_F(control_frames_test, data_for_a_buffer_that_is_free_but_not_granted_yet_i
   EXPECT_FALSE(side.arrive(forged({.sequence = 2, .granted = 2}, 1)).has_value());
 }
 
-TEST_F(control_frames_test, a_third_control_frame_without_an_answer_is_a_lie) {
+TEST_F(control_frames_test, a_third_unacknowledged_control_frame_is_a_violation) {
   const frame_header credit{.kind = frame_kind::credit};
   ASSERT_TRUE(tell(a, credit));
   ASSERT_TRUE(tell(a, credit));
@@ -168,7 +168,7 @@ TEST_F(control_frames_test, control_frames_are_counted_from_the_last_answer) {
   EXPECT_FALSE(tell(a, credit));
 }
 
-TEST_F(control_frames_test, acknowledging_what_was_not_sent_is_a_lie) {
+TEST_F(control_frames_test, acknowledging_what_was_not_sent_is_a_violation) {
   const auto failed = tell(a, {.acknowledged = 1});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().problem(), "1 control frames are acknowledged, of 0 that were sent");
@@ -179,7 +179,8 @@ TEST_F(control_frames_test, acknowledging_what_was_not_sent_is_a_lie) {
   EXPECT_FALSE(tell(b, {.kind = frame_kind::credit, .sequence = 2})) << "that takes it back";
 }
 
-TEST_F(control_frames_test, growth_is_granted_up_to_the_announced_one_and_beyond_it_is_a_lie) {
+TEST_F(control_frames_test,
+       growth_is_granted_up_to_the_announced_one_and_beyond_it_is_a_violation) {
   constexpr receive_window grows{.buffers = 3, .buffer_bytes = 64, .growth = 4};
   for (const std::uint32_t granted : {5U, 6U}) {
     engine_side side(terms_of(dwarf, grows), {});

@@ -23,7 +23,7 @@ TEST(keep_alive, of_no_period_does_nothing) {
   EXPECT_EQ(never.wake_at(), keep_alive::time_point::max());
 }
 
-TEST(keep_alive, asks_when_a_period_has_passed_in_silence) {
+TEST(keep_alive, probes_after_a_period_of_silence) {
   keep_alive alive(500ms, 2s, begin);
   EXPECT_EQ(alive.next(begin + 100ms, false), action::none);
   EXPECT_EQ(alive.wake_at(), begin + 500ms);
@@ -47,7 +47,7 @@ TEST(keep_alive, gives_up_within_its_timeout) {
   EXPECT_LE(looks, 4) << "it sleeps as long as it can";
 }
 
-TEST(keep_alive, takes_whatever_completes_for_a_sign_of_life) {
+TEST(keep_alive, any_completion_counts_as_an_answer) {
   keep_alive alive(500ms, 2s, begin);
   for (auto now = begin; now < begin + 60s; now += 1s) {
     alive.heard();
@@ -55,13 +55,13 @@ TEST(keep_alive, takes_whatever_completes_for_a_sign_of_life) {
   }
 }
 
-TEST(keep_alive, does_not_ask_while_something_is_under_way) {
+TEST(keep_alive, does_not_probe_while_something_is_in_flight) {
   keep_alive alive(500ms, 2s, begin);
   EXPECT_EQ(alive.next(begin + 10s, true), action::none) << "it waits since now";
   EXPECT_EQ(alive.wake_at(), begin + 11750ms);
 }
 
-TEST(keep_alive, looks_once_more_if_the_program_itself_was_stopped) {
+TEST(keep_alive, checks_once_more_if_the_program_itself_was_stopped) {
   keep_alive alive(500ms, 2s, begin);
   ASSERT_EQ(alive.next(begin + 500ms, false), action::ask);
   EXPECT_EQ(alive.next(begin + 1h, true), action::none);

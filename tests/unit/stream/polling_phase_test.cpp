@@ -30,7 +30,7 @@ TEST(polling_phase, that_keeps_the_processor_only_polls) {
   EXPECT_EQ(alone.next(begin + 100us), step::over);
 }
 
-TEST(polling_phase, gives_way_again_and_again_but_not_at_once) {
+TEST(polling_phase, yields_repeatedly_but_not_at_once) {
   constexpr auto every = polling_phase::way_every;
   polling_phase polite(begin, 100us, true);
   EXPECT_EQ(polite.next(begin), step::poll);
@@ -50,7 +50,7 @@ TEST(polling_phase, counts_from_when_it_runs_again) {
   EXPECT_EQ(polite.next(begin + 3ms + every), step::give_way);
 }
 
-TEST(polling_phase, shorter_than_the_time_to_give_way_never_does) {
+TEST(polling_phase, shorter_than_the_yield_interval_never_yields) {
   polling_phase brief(begin, polling_phase::way_every / 2, true);
   EXPECT_EQ(brief.next(begin), step::poll);
   EXPECT_EQ(brief.next(begin + polling_phase::way_every / 2), step::over);

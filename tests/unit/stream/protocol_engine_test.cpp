@@ -57,7 +57,7 @@ TEST_F(protocol_engine_test, what_one_side_writes_the_other_one_reads) {
   EXPECT_TRUE(b.engine.receiving().check().has_value());
 }
 
-TEST_F(protocol_engine_test, received_bytes_can_be_read_where_they_lie) {
+TEST_F(protocol_engine_test, received_bytes_can_be_read_in_place) {
   write_all(a.engine, pattern(payload + 10));
   pump(a, b);
 
@@ -492,7 +492,7 @@ TEST_F(protocol_engine_test, a_fin_waits_like_data_for_a_peer_that_does_not_read
   EXPECT_EQ(read, a.engine.sending().written_position());
 }
 
-TEST_F(protocol_engine_test, after_both_ends_nobody_sends_anything) {
+TEST_F(protocol_engine_test, after_both_ends_nothing_is_sent) {
   a.engine.sending().shutdown();
   b.engine.sending().shutdown();
   pump(a, b);
@@ -622,25 +622,25 @@ TEST_F(protocol_engine_test, a_connection_lost_behind_the_peers_fin_still_reads_
   EXPECT_EQ(b.engine.sending().check().error(), std::errc::connection_aborted);
 }
 
-TEST_F(protocol_engine_test, an_abort_without_a_connection_tells_nobody) {
+TEST_F(protocol_engine_test, an_abort_without_a_connection_sends_nothing) {
   a.engine.connection_lost();
   a.engine.abort();
   EXPECT_FALSE(a.send());
   EXPECT_THAT(a.engine.failure().value().problem(), HasSubstr("lost"));
 }
 
-// --- lies ----------------------------------------------------------------------------------------
+// --- violations ----------------------------------------------------------------------------------
 
 namespace {
 
-struct lie {
+struct violation {
   std::string_view problem;
   std::vector<std::byte> frame;
 };
 
 // Each is told to an engine that has received data frame 0 and has sent one frame; the peer has 6
 // buffers for data and has granted them all, so 6 or 7 are what it may say.
-std::vector<lie> lies() {
+std::vector<violation> violations() {
   const auto with_kind = [](std::uint8_t kind) {
     auto frame = forged({.sequence = 1, .granted = 6}, 1);
     frame[0] = std::byte(kind);
@@ -666,8 +666,8 @@ std::vector<lie> lies() {
 
 }  // namespace
 
-TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays) {
-  for (const auto& [problem, frame] : lies()) {
+TEST_F(protocol_engine_test, a_violation_ends_the_connection_with_an_error_that_stays) {
+  for (const auto& [problem, frame] : violations()) {
     engine_side victim(terms_of(small_window, small_window), {});
     write_all(victim.engine, "sent");
     ASSERT_TRUE(victim.send());
@@ -699,7 +699,7 @@ TEST_F(protocol_engine_test, a_lie_ends_the_connection_with_an_error_that_stays)
   }
 }
 
-TEST_F(protocol_engine_test, the_truth_next_to_each_lie_is_accepted) {
+TEST_F(protocol_engine_test, valid_frames_next_to_each_violation_are_accepted) {
   for (const std::uint32_t granted : {6U, 7U}) {
     engine_side victim(terms_of(small_window, small_window), {});
     write_all(victim.engine, "sent");
@@ -710,7 +710,7 @@ TEST_F(protocol_engine_test, the_truth_next_to_each_lie_is_accepted) {
   }
 }
 
-TEST_F(protocol_engine_test, data_after_fin_and_a_second_stop_are_lies) {
+TEST_F(protocol_engine_test, data_after_fin_and_a_second_stop_are_violations) {
   EXPECT_TRUE(b.arrive(forged({.fin = true, .granted = 6}, 1)).has_value());
   EXPECT_TRUE(
       b.arrive(forged({.kind = frame_kind::credit, .sequence = 1, .granted = 6}, 0)).has_value());
@@ -722,7 +722,7 @@ TEST_F(protocol_engine_test, data_after_fin_and_a_second_stop_are_lies) {
               HasSubstr("stop after stop"));
 }
 
-TEST_F(protocol_engine_test, who_is_accused_of_a_lie_is_told_so) {
+TEST_F(protocol_engine_test, a_peer_accused_of_a_violation_is_told_so) {
   EXPECT_FALSE(a.arrive(std::vector<std::byte>(3)).has_value());
   EXPECT_TRUE(a.send() && a.deliver_to(b));
 
@@ -758,7 +758,7 @@ TEST_F(protocol_engine_test, a_buffer_that_was_not_posted_is_the_drivers_mistake
   EXPECT_FALSE(a.engine.failure());
 }
 
-TEST(protocol_engine, memory_that_does_not_fit_the_agreement_is_refused) {
+TEST(protocol_engine, memory_that_does_not_fit_the_negotiated_terms_is_refused) {
   std::vector<std::byte> control(send_half::control_bytes);
   std::vector<std::byte> send(2 * std::size_t{64});
   std::vector<std::byte> receive(8 * std::size_t{64});
@@ -831,7 +831,7 @@ TEST(protocol_engine, credits_for_a_peer_that_never_reads_leave_room_for_the_end
   EXPECT_EQ(*b.engine.failure(), std::errc::connection_reset);
 }
 
-TEST(protocol_engine, a_driver_that_posts_receives_late_holds_up_only_itself) {
+TEST(protocol_engine, a_driver_that_posts_receives_late_delays_only_itself) {
   engine_side a(terms_of(small_window, small_window), {});
   engine_side b(terms_of(small_window, small_window), {});
   while (a.engine.sending().write(bytes_of(pattern(payload))) != 0) pump(a, b);

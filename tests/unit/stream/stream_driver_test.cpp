@@ -251,7 +251,7 @@ TEST_F(stream_driver_test, nothing_is_posted_once_the_connection_is_down) {
   EXPECT_TRUE(device.receives.empty());
 }
 
-TEST_F(stream_driver_test, a_peer_that_lies_is_told_so_and_then_left) {
+TEST_F(stream_driver_test, a_peer_that_breaks_the_protocol_is_told_so_and_disconnected) {
   device.arrive({.kind = frame_kind::data, .sequence = 7, .granted = 0}, bytes_of("x"));
   driver.progress();
   ASSERT_EQ(device.sends.size(), 1U);
@@ -264,7 +264,7 @@ TEST_F(stream_driver_test, a_peer_that_lies_is_told_so_and_then_left) {
 
 // --- the peer's end ------------------------------------------------------------------------------
 
-TEST_F(stream_driver_test, a_peer_that_disconnects_without_a_word_is_a_loss) {
+TEST_F(stream_driver_test, a_peer_that_disconnects_without_a_fin_is_a_loss) {
   device.connection_events.push_back(event::disconnected);
   driver.take_connection_events();
   driver.progress();
@@ -342,7 +342,7 @@ TEST_F(stream_driver_test, an_abort_tells_the_peer_and_its_cause_is_reported) {
 
 // --- keep-alive ----------------------------------------------------------------------------------
 
-TEST_F(stream_driver_test, asks_for_a_sign_of_life_when_its_deadline_has_come) {
+TEST_F(stream_driver_test, probes_the_peer_when_its_deadline_has_passed) {
   driver.tend(library_clock::now());
   EXPECT_EQ(driver.next_deadline(), library_clock::now() + 500ms);
   EXPECT_EQ(device.probes, 0);
@@ -408,7 +408,7 @@ TEST_F(stream_driver_test, memory_of_the_caller_is_free_when_its_requests_were_f
   EXPECT_FALSE(driver.has_caller_memory());
 }
 
-TEST_F(stream_driver_test, flushes_that_are_lost_take_the_queue_pair_with_them) {
+TEST_F(stream_driver_test, lost_flushes_destroy_the_queue_pair) {
   device.loses_flushes = true;
   ASSERT_EQ(driver.engine().sending().write_in_place(bytes_of("zero-copy"), 0), 9U);
   driver.post_due();

@@ -166,7 +166,7 @@ TEST(stream_sharing, after_a_burst_an_idle_stream_keeps_nothing) {
   all.expect_nothing_borrowed();
 }
 
-TEST(stream_sharing, a_peer_that_asks_for_more_for_ever_gets_no_more_than_the_growth) {
+TEST(stream_sharing, a_peer_that_keeps_asking_gets_no_more_than_the_growth) {
   group all({.spare = 20});
   auto& victim = all.streams[0];
   std::uint32_t sequence = 0;
@@ -196,7 +196,7 @@ TEST(stream_sharing, a_peer_that_asks_for_more_for_ever_gets_no_more_than_the_gr
   EXPECT_GT(sequence, 100U);
 }
 
-TEST(stream_sharing, what_was_granted_and_not_used_goes_back_with_the_peers_fin) {
+TEST(stream_sharing, unused_grants_are_returned_with_the_peers_fin) {
   group all({});
   all.peers[0].engine.sending().announce(20 * payload);
   write_all(all.peers[0].engine, pattern(2 * payload));
@@ -220,7 +220,7 @@ TEST(stream_sharing, what_was_granted_and_not_used_goes_back_with_the_peers_fin)
   all.expect_nothing_lost();
 }
 
-TEST(stream_sharing, what_the_peer_was_not_told_of_goes_back_when_it_needs_it_no_more) {
+TEST(stream_sharing, buffers_that_were_not_granted_yet_are_returned_when_no_longer_needed) {
   group all({});
   auto& victim = all.streams[0];
   const auto tell = [&](std::uint32_t sequence, std::uint8_t wanted) {
@@ -321,7 +321,7 @@ TEST(stream_sharing, a_stream_borrows_one_send_buffer_more_than_it_has_credits_f
 
 // --- the end -------------------------------------------------------------------------------------
 
-TEST(stream_sharing, whoever_leaves_gives_back_everything) {
+TEST(stream_sharing, a_stream_that_leaves_returns_everything) {
   group all({.send_buffers = 6});
   write_without_reader(all.peers[0], all.streams[0]);
   auto& leaving = all.streams[0];

@@ -116,7 +116,7 @@ TEST_F(stream_waiter_test, an_arrival_wakes_the_leader_from_its_sleep) {
   EXPECT_FALSE(group.has_leader);
 }
 
-TEST_F(stream_waiter_test, a_leader_that_has_got_what_it_wanted_hands_over) {
+TEST_F(stream_waiter_test, a_leader_that_has_what_it_waited_for_hands_over) {
   auto leader = waiting(one);
   ASSERT_TRUE(comes_true(group, [this] { return group.has_leader; }));
   auto follower = waiting(other);
@@ -136,7 +136,7 @@ TEST_F(stream_waiter_test, a_leader_that_has_got_what_it_wanted_hands_over) {
   EXPECT_FALSE(group.has_leader);
 }
 
-TEST_F(stream_waiter_test, a_leader_tells_a_follower_of_what_it_has_found) {
+TEST_F(stream_waiter_test, a_leader_wakes_a_follower_for_what_it_has_found) {
   group.members = {&one.waiter, &other.waiter};
   auto leader = waiting(one);
   ASSERT_TRUE(comes_true(group, [this] { return group.has_leader; }));
@@ -158,7 +158,7 @@ TEST_F(stream_waiter_test, a_leader_tells_a_follower_of_what_it_has_found) {
   EXPECT_TRUE(leader.get());
 }
 
-TEST_F(stream_waiter_test, all_that_wait_for_one_stream_are_told) {
+TEST_F(stream_waiter_test, all_threads_that_wait_for_one_stream_are_woken) {
   auto first = waiting(one);
   auto second = waiting(one);
   auto third = waiting(one);

@@ -106,7 +106,7 @@ TEST_F(async_event_test, moving_hands_on_the_duty_to_acknowledge) {
   EXPECT_EQ(setup.card.unacknowledged_async, 0U);
 }
 
-TEST_F(async_event_test, a_borrowed_object_outlives_its_handles_and_its_events_are_still_told) {
+TEST_F(async_event_test, a_borrowed_object_outlives_its_handles_and_its_events_are_still_reported) {
   raise_qp_fatal();
   {
     const auto borrowed =

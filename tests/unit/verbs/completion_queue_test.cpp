@@ -69,7 +69,7 @@ TEST_F(completion_queue_test, polling_takes_no_more_than_there_is_room_for) {
   EXPECT_TRUE(setup.cq.poll({}).value().empty());
 }
 
-TEST_F(completion_queue_test, a_failed_poll_is_an_error_in_every_dialect) {
+TEST_F(completion_queue_test, a_failed_poll_is_an_error_however_it_is_reported) {
   device.poll_failure = -1;
   errno = EIO;
   EXPECT_EQ(setup.cq.poll(completions).error(), std::errc::io_error);
@@ -192,7 +192,7 @@ TEST_F(completion_channel_test, a_borrowed_queue_is_handed_back_with_its_events_
   EXPECT_EQ(ibv_destroy_cq(foreign), 0);
 }
 
-TEST_F(completion_channel_test, an_event_of_a_foreign_queue_is_told_apart) {
+TEST_F(completion_channel_test, an_event_of_a_foreign_queue_is_recognised) {
   int theirs = 0;  // not one of the library's blocks, whatever it looks like
   auto* const foreign = ibv_create_cq(&card, 4, &theirs, channel.native(), 0);
   fake_device::of(channel).raise(foreign);

@@ -50,7 +50,7 @@ class queue_drain_test : public testing::Test {
 
 }  // namespace
 
-TEST_F(queue_drain_test, somebody_elses_poll_loop_can_do_it) {
+TEST_F(queue_drain_test, can_run_in_another_poll_loop) {
   for (std::uint64_t id = 0; id < 10; ++id) complete(id, IBV_WC_WR_FLUSH_ERR, device.qp_num);
   complete(77, IBV_WC_SUCCESS, device.qp_num + 1);
   auto draining = queue_drain::begin(qp).value();
@@ -79,7 +79,7 @@ TEST_F(queue_drain_test, no_marker_is_posted_before_there_is_room_for_it) {
   EXPECT_THAT(device.recvs, IsEmpty()) << "one marker at a time";
 }
 
-TEST_F(queue_drain_test, neighbours_that_complete_for_ever_do_not_hold_it_up) {
+TEST_F(queue_drain_test, other_queue_pairs_that_keep_completing_do_not_delay_it) {
   auto draining = queue_drain::begin(qp).value();
 
   for (std::uint32_t seen = 0; seen < setup.cq.capacity(); seen += 4) draining.advance(4).value();

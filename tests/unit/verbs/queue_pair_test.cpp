@@ -144,7 +144,7 @@ TEST_F(queue_pair_test, too_many_inline_bytes_are_counted_for_the_caller) {
               HasSubstr("64 bytes inline, but the queue pair was created for 16"));
 }
 
-TEST_F(queue_pair_test, refusals_are_understood_in_every_dialect) {
+TEST_F(queue_pair_test, refusals_are_understood_however_they_are_reported) {
   device.accepts = 0;
   device.attributes.qp_state = IBV_QPS_RTS;
   for (const int refusal : {EIO, -EIO}) {
@@ -170,7 +170,7 @@ TEST_F(queue_pair_test, grants_at_least_what_was_asked_for) {
   EXPECT_EQ(qp.recv_cq(), setup.cq);
 }
 
-TEST_F(queue_pair_test, oversized_wishes_are_answered_with_the_limits) {
+TEST_F(queue_pair_test, oversized_requests_are_answered_with_the_limits) {
   setup.card.refuse("ibv_create_qp", EINVAL);
 
   const auto failed =
@@ -444,7 +444,7 @@ TEST_F(queue_pair_test, draining_what_was_never_connected_does_nothing) {
   EXPECT_THAT(device.sends, IsEmpty());
 }
 
-TEST_F(queue_pair_test, drain_gives_up_when_the_time_is_over) {
+TEST_F(queue_pair_test, drain_times_out) {
   device.attributes.qp_state = IBV_QPS_RTS;
   completion_queue silent = setup.ctx.create_cq({}).value();
   device.send_cq = silent.native();  // as if another thread polled the marker away

@@ -122,7 +122,7 @@ TEST(wait_until_found_test, a_deadline_that_has_passed_looks_and_does_not_sleep)
   EXPECT_THAT(one.steps, ElementsAre("poll", "arm", "poll"));
 }
 
-TEST(wait_until_found_test, who_always_spins_never_arms) {
+TEST(wait_until_found_test, a_wait_that_always_spins_never_arms) {
   script one;
   int polls = 0;
   one.found = [&] { return ++polls == 1000; };
@@ -133,7 +133,7 @@ TEST(wait_until_found_test, who_always_spins_never_arms) {
   EXPECT_THAT(one.steps, ElementsAre("poll"));
 }
 
-TEST(wait_until_found_test, a_stopped_clock_keeps_nobody_spinning) {
+TEST(wait_until_found_test, a_stopped_clock_keeps_no_thread_spinning) {
   const manual_clock time;
   script one;
   bool is_there = false;
@@ -144,7 +144,7 @@ TEST(wait_until_found_test, a_stopped_clock_keeps_nobody_spinning) {
   EXPECT_TRUE(one.wait(deadline_after(1s), spin).value());
 }
 
-TEST_F(wait_completions_test, brings_what_is_there) {
+TEST_F(wait_completions_test, returns_what_has_completed) {
   complete(1);
   complete(2);
 
@@ -173,7 +173,7 @@ TEST_F(wait_completions_test, one_completion_or_the_error_that_there_was_none) {
               HasSubstr("timed out after 1 ms waiting for a completion on"));
 }
 
-TEST_F(wait_completions_test, a_broken_queue_is_told) {
+TEST_F(wait_completions_test, a_broken_queue_is_an_error) {
   fake_device::of(cq).poll_failure = -EINVAL;
 
   EXPECT_EQ(wait_completions(cq, room).error(), std::errc::invalid_argument);

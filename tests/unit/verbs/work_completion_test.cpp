@@ -168,7 +168,7 @@ TEST(work_completion, every_status_has_a_category_and_a_hint) {
   }
 }
 
-TEST(work_completion, a_status_that_nobody_knows_is_an_error_all_the_same) {
+TEST(work_completion, an_unknown_status_is_still_an_error) {
   constexpr auto newer_than_this_library = wc_status(31);  // the largest that the C enum can hold
   const auto failure = work_completion(failed(newer_than_this_library)).error();
 

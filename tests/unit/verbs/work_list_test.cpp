@@ -85,7 +85,7 @@ TEST_F(work_list_test, a_list_without_slots_is_empty_and_full) {
   EXPECT_TRUE(qp.post(list));
 }
 
-TEST_F(work_list_test, posting_nothing_does_not_bother_the_driver) {
+TEST_F(work_list_test, posting_an_empty_list_does_not_call_the_driver) {
   device.accepts = 0;
 
   EXPECT_TRUE(qp.post(send_list(slots)));

@@ -1,7 +1,7 @@
 #pragma once
 
-// dawdler: a peer that asks, is accepted, and never says that it is up. (With a queue pair that the
-// connection manager does not know, it would have to.)
+// slow_peer: a peer that requests a connection, is accepted, and never establishes it. (Its queue
+// pair is unknown to the connection manager, so it would have to call rdma_establish.)
 
 #include <cstddef>
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace rdmaxx::device_tests {
 
-class dawdler {
+class slow_peer {
  public:
-  explicit dawdler(const socket_address& server, std::span<const std::byte> hello = {})
+  explicit slow_peer(const socket_address& server, std::span<const std::byte> hello = {})
       : id_(cm::resolve(server, {.timeout = patience}).value()),
         pd_(id_.context().value().alloc_pd().value()),
         cq_(id_.context().value().create_cq({.capacity = 8}).value()),
@@ -23,7 +23,7 @@ class dawdler {
     id_.connect({.private_data = hello, .queue_pair = qp_.number()}).value();
   }
 
-  /// It has heard that it was accepted.
+  /// Waits until the peer has received the acceptance.
   void expect_accepted() const {
     static_cast<void>(expect_event(id_.channel(), cm_event_type::connect_response));
   }
