@@ -1,4 +1,4 @@
-// Objects of the C interface that become the library's, and events of those that do not.
+// Adopting C objects, and events of C objects that are not adopted.
 
 #include <array>
 #include <cstddef>
@@ -69,7 +69,7 @@ TEST_F(adoption_of_c_objects, events_of_a_foreign_queue_are_recognised) {
   auto* const native = ibv_create_comp_channel(ctx.native());
   ASSERT_NE(native, nullptr);
   const auto channel = completion_channel::adopt(native, ctx).value();
-  std::array<std::byte, 64> theirs{};  // what their cq_context points to is not ours to touch
+  std::array<std::byte, 64> theirs{};  // their cq_context belongs to foreign code
   auto* const foreign = ibv_create_cq(ctx.native(), 4, theirs.data(), native, 0);
   ASSERT_NE(foreign, nullptr);
   {
@@ -140,7 +140,7 @@ TEST_F(adoption_of_c_objects, an_adopted_region_moves_bytes) {
   std::array<std::byte, 64> into{};
   const auto adopted = [](const protection_domain& pd, std::span<std::byte> bytes,
                           access_flags access) {
-    // By its exported name: the macro ibv_reg_mr asks whether its argument is a constant.
+    // By its exported name: the macro ibv_reg_mr tests whether its argument is a constant.
     auto* const native =
         ibv_reg_mr_iova2(pd.native(), bytes.data(), bytes.size(),
                          reinterpret_cast<std::uintptr_t>(bytes.data()), access.bits());

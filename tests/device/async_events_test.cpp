@@ -1,4 +1,4 @@
-// async_event_queue, async_event: what a device has to say unasked, and whom it is about.
+// async_event_queue, async_event: asynchronous events and the objects that they concern.
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 class async_events : public device_test {
  protected:
-  /// The next event of this type; others are of no interest.
+  /// The next event of this type; others are ignored.
   static async_event wait_for_event(const async_event_queue& events, async_event_type wanted) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     while (std::chrono::steady_clock::now() < deadline) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// byte_pattern: bytes that are recognised when they arrive.
+// byte_pattern: bytes that can be recognised when they arrive.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rdmaxx::device_tests {
 
-/// Neighbours, and the same places under other seeds, differ.
+/// Neighbouring bytes, and the same positions with other seeds, differ.
 [[nodiscard]] constexpr std::byte pattern_byte(std::size_t place, std::uint64_t seed) noexcept {
   std::uint64_t mixed = (place + 1) * 0x9e3779b97f4a7c15U + seed * 0xbf58476d1ce4e5b9U;
   mixed ^= mixed >> 29U;

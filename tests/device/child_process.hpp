@@ -18,7 +18,7 @@ class child_process {
   /// A child that was not waited for is killed.
   ~child_process();
 
-  /// Reads until a whole line was printed; throws if none comes in time.
+  /// Reads until a whole line has been printed; throws if none arrives in time.
   [[nodiscard]] std::string line();
   /// Everything else that it prints, up to its end.
   [[nodiscard]] std::string output();

@@ -1,5 +1,5 @@
-// Connections by cm::connect and cm::listener: what passes between the two sides, how they come up,
-// are refused, and end.
+// Connections by cm::connect and cm::listener: what passes between the two sides, and how they are
+// established, rejected and ended.
 
 #include <algorithm>
 #include <array>
@@ -222,7 +222,7 @@ TEST_F(cm_connections, a_rejection_has_the_reason_and_the_peers_private_data) {
   EXPECT_EQ(text_of(failure.peer_data()), "full up");
   EXPECT_NE(failure.message().find(describe(listener.local_address())), std::string::npos)
       << failure;
-  if (iwarp()) return;  // it does not tell reasons
+  if (iwarp()) return;  // it reports no reasons
   EXPECT_EQ(failure.code(), reject_reason::consumer) << failure;
   EXPECT_TRUE(failure == std::errc::connection_refused) << failure;
   EXPECT_NE(failure.message().find("28 (consumer)"), std::string::npos) << failure;
@@ -331,7 +331,7 @@ TEST_F(cm_connections, wait_completions_notices_that_the_peer_disconnected) {
   talk.client.disconnect().value();
   std::array<work_completion, 4> room;
   std::size_t flushed = 0;
-  // The receive comes back before or after the news, as the device likes.
+  // The receive completes before or after the event, depending on the device.
   while (!talk.server.is_down() || flushed == 0) {
     const auto found =
         talk.server.wait_completions(talk.server.qp().recv_cq(), room, patience).value();

@@ -22,21 +22,21 @@ namespace rdmaxx::device_tests {
 
 /// The device's own address; throws if its interface has none.
 [[nodiscard]] socket_address own_address(std::uint16_t port = 0);
-/// Whether that is a loopback address: rdma_cm then takes no device at bind().
+/// Whether that is a loopback address: rdma_cm then assigns no device at bind().
 [[nodiscard]] bool own_address_is_loopback();
-/// What rdma_cm says of a second one that wants a port of own_address().
+/// The errno of rdma_cm for a second bind to a port of own_address().
 [[nodiscard]] std::errc error_of_taken_port();
 /// A global IPv6 address of the device, or an empty one.
 [[nodiscard]] socket_address own_ipv6_address(std::uint16_t port = 0);
 
 [[nodiscard]] std::vector<std::byte> bytes_of(std::string_view text);
-/// What a peer sent as private data, without the zeros behind it.
+/// A peer's private data without the padding.
 [[nodiscard]] std::string text_of(std::span<const std::byte> private_data);
 
 /// The next event of the channel; throws if it is not of this type.
 [[nodiscard]] cm_event expect_event(const event_channel& channel, cm_event_type type);
 
-/// An identifier that knows its way to `peer`.
+/// An identifier with a resolved route to `peer`.
 [[nodiscard]] cm_id resolved_id(const event_channel& channel, const socket_address& peer,
                                 port_space space = port_space::tcp);
 

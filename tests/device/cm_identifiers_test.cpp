@@ -1,5 +1,5 @@
 // cm_id, cm_event and event_channel by themselves: the steps of a connection, other channels,
-// threads, and the end of things in every order.
+// threads, and destruction in every order.
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,7 @@ class cm_identifiers : public ::testing::Test {
     return id;
   }
 
-  /// One that has asked `listener` for a connection.
+  /// One that has requested a connection from `listener`.
   [[nodiscard]] static cm_id asking_id(const event_channel& channel, const cm_id& listener) {
     auto id = resolved_id(channel, listener.local_address());
     id.create_qp().value();
@@ -292,7 +292,7 @@ TEST_F(cm_identifiers, destruction_with_unacknowledged_events_works_in_every_ord
     auto request = std::optional(expect_event(*channel, cm_event_type::connect_request));
     auto server = std::optional(request->take_id().value());
     server->create_qp().value();
-    // In a thread of its own: on iWARP it waits until it was answered.
+    // In a thread of its own: on iWARP it waits for the answer.
     std::jthread client_end;
     const std::array<std::function<void()>, 5> ends{
         [&] { channel.reset(); }, [&] { listener.reset(); },
@@ -338,7 +338,7 @@ TEST_F(cm_identifiers, one_thread_waits_while_another_makes_uses_and_destroys) {
   const auto listener = listening_id(channel);
   std::atomic<int> events = 0;
   std::atomic<bool> done = false;
-  // Events end at once, or long after their identifiers.
+  // Events are destroyed at once, or long after their identifiers.
   std::jthread waiter([&] {
     std::vector<cm_event> kept;
     while (!done) {

@@ -1,4 +1,4 @@
-// cm::listener serves everybody: peers that stop half-way hold nobody up.
+// cm::listener: a peer that stops half-way delays no other.
 
 #include <chrono>
 #include <cstddef>
@@ -52,7 +52,7 @@ TEST(cm_listener, a_slow_peer_times_out_with_an_error_of_category_peer) {
   const auto waiting = cm::listen(own_address()).value();
   const slow_peer slow(waiting.local_address());
 
-  // The call may be over before the peer's time is, or after.
+  // The call may end before or after the peer's timeout.
   auto next = waiting.accept({.timeout = 300ms});
   for (int again = 0; again < 30 && !next && next.error() == std::errc::timed_out; ++again)
     next = waiting.accept({.timeout = 1s});

@@ -1,5 +1,5 @@
-// What the connection manager and streams say when they refuse: the values, what to do, and a
-// category that tells whether to try again.
+// Error messages of the connection manager and of streams: the values, what to do, and a category
+// that says whether to try again.
 
 #include <array>
 #include <chrono>

@@ -1,5 +1,4 @@
-// completion_channel, cq_event: being woken, without losing a wake-up and without a deadlock at the
-// end.
+// completion_channel, cq_event: no wake-up is lost, and destruction does not deadlock.
 
 #include <atomic>
 #include <chrono>
@@ -142,7 +141,7 @@ class player {
 
   void serve() const { side_.qp.post(send_wr{.from = outbox_.gather(), .flags = {}}).value(); }
 
-  /// Returns when the last ball has been caught.
+  /// Returns after the last message.
   void play(bool returns_last) {
     while (caught_ < rounds_) {
       const auto event = side_.channel.get_event(patience);
@@ -199,7 +198,7 @@ TEST_F(completion_channels, an_event_keeps_its_queue_alive) {
     return wait_for_event(pair.a.channel);
   }();
 
-  // Everything else has gone; the queue and what it needs have not.
+  // All other handles are gone; the queue and its parents still exist.
   EXPECT_EQ(completions_in(to.queue()).size(), 1U);
 }
 

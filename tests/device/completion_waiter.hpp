@@ -1,9 +1,9 @@
 #pragma once
 
-// completion_waiter: polls until what a test expects has come.
+// completion_waiter: polls until the expected completions have arrived.
 //
-// A device in an emulated machine is slow now and then, so a wait gives up late; it never sleeps
-// for a time that was guessed. What did arrive is told when the expected did not.
+// A device in an emulated machine is slow at times, so the timeout is long; it never sleeps for a
+// guessed time. If the expected completions do not arrive, the error lists those that did.
 
 #include <chrono>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace rdmaxx::device_tests {
 
 inline constexpr std::chrono::seconds patience{30};
 
-/// The next `count` completions, good or bad; throws if they do not come.
+/// The next `count` completions, successful or not; throws if they do not arrive.
 [[nodiscard]] std::vector<work_completion> wait_for(const completion_queue& cq, std::size_t count);
 [[nodiscard]] work_completion wait_for_one(const completion_queue& cq);
 

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 class completion_waits : public ::testing::Test {
  protected:
-  /// One side of a ping-pong that waits for each ball.
+  /// One side of a ping-pong that waits for each message.
   static void play(const pair_side& side, int rounds, bool serves, spin_policy spin) {
     const auto memory = side.local_memory(8);
     std::array<work_completion, 1> one;
@@ -55,7 +55,7 @@ class completion_waits : public ::testing::Test {
       play(pair.a, 300, true, spin);
     }
     if (failure) std::rethrow_exception(failure);
-    pair.a.qp.drain().value();  // before the memory goes, which receives refer to
+    pair.a.qp.drain().value();  // before the memory of the receives is freed
     pair.b.qp.drain().value();
   }
 };
@@ -100,7 +100,7 @@ TEST_F(completion_waits, leave_a_channel_whose_queues_can_end_after_many_events)
   }
 
   pair.a.qp = {};
-  pair.a.send_cq = {};  // would wait for ever for an event that nobody acknowledges
+  pair.a.send_cq = {};  // would wait forever for an unacknowledged event
   pair.a.recv_cq = {};
 }
 

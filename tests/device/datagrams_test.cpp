@@ -1,4 +1,4 @@
-// UD: datagrams to whoever has an address.
+// UD: datagrams to any address.
 
 #include <array>
 #include <cstddef>
@@ -33,7 +33,7 @@ class datagrams : public ::testing::Test {
     return side;
   }
 
-  /// The way to a neighbour on the same port.
+  /// The path to another queue pair on the same port.
   [[nodiscard]] static address_handle way_from(const pair_side& side, const gid_entry& own) {
     return side.pd
         .create_ah(

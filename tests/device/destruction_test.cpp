@@ -1,4 +1,4 @@
-// The end of things, in every order, with work in flight, and when the device refuses.
+// Destruction in every order, with work in flight, and when the device refuses it.
 
 #include <algorithm>
 #include <array>

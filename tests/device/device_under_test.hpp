@@ -2,9 +2,9 @@
 
 // device_under_test: the device that this run of the suite is about.
 //
-// The environment variable RDMAXX_TEST_DEVICE names it. What it can is asked once, from the device
-// itself wherever it tells (or can be tried); the few devices that say one thing and do another are
-// listed in device_under_test.cpp.
+// The environment variable RDMAXX_TEST_DEVICE names it. Its capabilities are determined once, by
+// querying or trying the device; the few devices that report something else than they do are listed
+// in device_under_test.cpp.
 //
 // A test that needs something says so first, and is skipped with the reason where it is missing,
 // unless known_devices.cpp says that this device must have it:

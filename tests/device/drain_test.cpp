@@ -47,7 +47,7 @@ TEST_F(drain, hands_over_every_request_once) {
   const connected_pair pair;
   const auto memory = pair.a.local_memory(64);
   const auto far = pair.b.shared_memory(64);
-  // Sends that nobody receives are still waiting when drain() begins.
+  // Sends without a receive are still outstanding when drain() begins.
   const bool sends_wait = device_under_test::get().has(capability::receiver_not_ready);
   for (std::uint64_t i = 0; i < requests; ++i) {
     pair.a.qp.post(recv_wr{.id = wr_id{i}, .into = memory.scatter()}).value();

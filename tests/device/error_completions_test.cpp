@@ -1,4 +1,4 @@
-// What goes wrong on the way ends in a completion that says what, and whose fault it is.
+// Failures end in a completion that says what failed and which side is at fault.
 //
 // Devices differ in how they name local failures; where the specification leaves room or a device
 // takes it, a test accepts every name that describes the failure.
@@ -30,7 +30,7 @@ using status_list = std::initializer_list<wc_status>;
   return ::testing::AssertionFailure() << "status " << describe(status) << " was not expected";
 }
 
-/// What every failed completion owes its reader.
+/// What every failed completion must say.
 void expect_explained(const work_completion& completion, const queue_pair& qp, wr_id id) {
   EXPECT_FALSE(completion.is_success());
   const auto failure = completion.error();
@@ -318,7 +318,7 @@ TEST_F(error_completions, everything_behind_the_failure_is_flushed_in_order) {
 
   pair.a.qp.post(list).value();
 
-  // The failed request was not signaled: failures are reported all the same.
+  // The failed request was not signaled: failures are always reported.
   const auto completed = wait_for(pair.a.send_cq, behind + 1);
   EXPECT_EQ(completed[0].status(), wc_status::remote_access_error) << completed[0];
   EXPECT_EQ(completed[0].id(), failing);

@@ -43,7 +43,7 @@ class injected_faults : public ::testing::Test {
     EXPECT_TRUE(same_bytes(to.bytes(), from.bytes()));
   }
 
-  /// As a program recovers: reset, connect anew.
+  /// As a program recovers: reset, connect again.
   static void reconnect(const connected_pair& pair) {
     for (const auto* side : {&pair.a, &pair.b}) side->qp.reset().value();
     static_cast<void>(completions_in(pair.a.send_cq));

@@ -1,5 +1,5 @@
-// fork(2): what a child inherits belongs to the parent. Calls on it fail and say so, destructors
-// are quiet, and the parent goes on undisturbed.
+// fork(2): inherited objects belong to the parent. Calls on them fail and say so, destructors are
+// silent, and the parent is not disturbed.
 
 #include <array>
 #include <cerrno>
@@ -131,7 +131,7 @@ TEST(fork, a_child_ends_the_streams_of_its_parent_quietly) {
 TEST(fork, a_child_does_not_wait_for_threads_of_its_parent) {
   stream_pair pair;
   auto [reader, writer] = std::move(pair.server).into_split();
-  // One thread leads and sleeps, and others follow, as the child's copy of memory shows for ever.
+  // One thread leads and sleeps, and others follow; the child's copy of memory keeps that state.
   std::promise<void> started;
   auto reading = std::async(std::launch::async, [&, &half = reader] {
     started.set_value();
@@ -155,7 +155,7 @@ TEST(fork, a_child_does_not_wait_for_threads_of_its_parent) {
 }
 
 TEST(fork, calls_on_verbs_objects_of_the_parent_fail_and_say_why) {
-  RDMAXX_NEEDS(capability::faults);  // on others nothing forbids the child to post and to poll
+  RDMAXX_NEEDS(capability::faults);  // other devices do not stop the child from posting and polling
   connected_pair pair({.with_channel = true});
   const auto memory = pair.a.local_memory(64);
   auto events = pair.a.ctx.async_events().value();

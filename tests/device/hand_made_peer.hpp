@@ -1,6 +1,6 @@
 #pragma once
 
-// hand_made_peer: greets as a stream does and then sends whatever a test wants.
+// hand_made_peer: greets like a stream and then sends whatever a test wants.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ class hand_made_peer {
     auto id = cm::resolve(there, {.timeout = patience}).value();
     id.create_qp({.capabilities = {.max_send_wr = 16, .max_recv_wr = buffers}}).value();
     memory_ = id.pd().allocate_local({.bytes = (buffers + 1) * buffer_bytes}).value();
-    // The greeting promises that these are there.
+    // The greeting promises these buffers.
     for (std::uint64_t i = 0; i < buffers; ++i) {
       const auto place = memory_.bytes().subspan(i * buffer_bytes, buffer_bytes);
       id.qp().post(recv_wr{.id = wr_id{i}, .into = memory_.scatter(place)}).value();
@@ -32,7 +32,7 @@ class hand_made_peer {
     peer_ = stream_protocol::greeting::from_bytes(connection_.peer_data()).value();
   }
 
-  /// A header that is right, to be made wrong.
+  /// A valid header, for a test to change.
   [[nodiscard]] stream_protocol::frame_header header(std::uint32_t length) const {
     return {.length = length,
             .sequence = next_sequence_,

@@ -1,8 +1,8 @@
 #pragma once
 
 // known_devices: what the devices that every run of the tests meets must have. A test that needs
-// something else is skipped; one that needs what stands here fails, so that a device which loses an
-// ability does not lose its tests as well.
+// something else is skipped; one that needs a capability listed here fails, so that a device that
+// loses a capability does not lose its tests as well.
 
 #include <set>
 #include <string_view>

@@ -1,4 +1,4 @@
-// RDMA READ: the peer's bytes arrive here without its doing.
+// RDMA READ: the peer's bytes arrive here without action of its program.
 
 #include <array>
 #include <cstddef>

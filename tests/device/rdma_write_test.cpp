@@ -1,4 +1,4 @@
-// RDMA WRITE: bytes appear in the peer's memory without its doing.
+// RDMA WRITE: bytes appear in the peer's memory without action of its program.
 
 #include <array>
 #include <cstddef>

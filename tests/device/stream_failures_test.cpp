@@ -1,4 +1,4 @@
-// What goes wrong with a stream is told, in time, and nothing else goes wrong with it.
+// Failures of a stream are reported in time, and cause no further harm.
 
 #include <array>
 #include <cerrno>
@@ -53,7 +53,7 @@ class stopwatch {
 TEST(stream_failures, flush_tells_that_the_rest_could_not_be_posted) {
   RDMAXX_NEEDS(capability::faults);
   stream_pair pair({.gather = 10s, .write_timeout = patience});
-  // The first write stays under way, so that the second one is held back until it is flushed.
+  // The first write stays in flight, so that the second one is held back until it is flushed.
   const auto plan = faults::inject({faults::lose().of(faults::packet::ack),
                                     faults::fail_with(EIO).call("ibv_post_send").nth(2)})
                         .value();

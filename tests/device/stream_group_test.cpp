@@ -1,5 +1,5 @@
-// Streams that share queues and memory: the same bytes, next to no cost while idle, and none of
-// them is held up by what another one, or its peer, does.
+// Streams that share queues and memory: the same behaviour, almost no cost while idle, and no
+// stream is delayed by another one or its peer.
 
 #include <algorithm>
 #include <array>

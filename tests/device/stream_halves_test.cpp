@@ -1,4 +1,4 @@
-// The halves of a stream: each ends in order, and two of one stream make it whole again.
+// The halves of a stream: each ends in order, and the two can be joined again.
 
 #include <array>
 #include <chrono>

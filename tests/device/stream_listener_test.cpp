@@ -1,5 +1,5 @@
-// A listener serves everybody: peers that stop half-way hold nobody up, and are told apart from
-// nobody.
+// stream_listener: a peer that stops half-way delays no other, and an error of a peer differs from
+// a timeout.
 
 #include <array>
 #include <chrono>
@@ -28,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-/// One that greets as a stream does.
+/// One that greets like a stream.
 slow_peer slow_peer_at(const stream_listener& waiting) {
   const auto hello = stream_protocol::greeting{.window = stream_options().window}.to_bytes();
   return slow_peer(waiting.local_address(), hello);
@@ -108,7 +108,7 @@ TEST(stream_listener, half_open_peers_are_limited_and_further_requests_wait) {
     ASSERT_FALSE(waiting.try_accept().value().has_value());
   answered.get();
   auto connecting = asking(waiting);
-  // Full: nothing is to be done until somebody's time is over, and nobody spins meanwhile.
+  // Full: there is nothing to do until a peer times out, and no thread spins meanwhile.
   std::size_t failures = 0;
   for (;;) {
     auto next = waiting.accept(patience);

@@ -163,7 +163,7 @@ std::size_t many() {
   return is_soft() ? 200 : 60;
 }
 
-/// Each client says who it is, and hears it back from whoever has its other end.
+/// Each client sends its number, and the server of its stream returns it.
 void expect_echoes(std::vector<stream>& clients, std::vector<stream>& servers) {
   std::vector<std::byte> message(1000);
   std::vector<std::byte> got(message.size());
@@ -323,7 +323,7 @@ TEST(stream_stress, keep_alive_finds_a_peer_that_does_not_answer) {
   stream_pair pair({.keep_alive = 20ms, .id = {.ack_timeout = ack_timeout::from_exponent(10)}});
   const auto plan = faults::inject({faults::lose().on(pair.client.native().qp.number())}).value();
   std::array<std::byte, 1> one{};
-  const auto failed = pair.client.read(one);  // nobody writes, and there is no timeout
+  const auto failed = pair.client.read(one);  // the peer does not write, and there is no timeout
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error().code(), make_error_code(wc_status::retry_exceeded)) << failed.error();
 }

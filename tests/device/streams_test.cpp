@@ -1,4 +1,4 @@
-// Streams: bytes arrive as they were written, and every kind of end is told apart.
+// Streams: bytes arrive as they were written, and every kind of end is distinguishable.
 
 #include <algorithm>
 #include <array>
@@ -132,7 +132,7 @@ TEST(streams, small_writes_gather_and_still_arrive_without_another_call) {
   const auto sent = pattern(20'000, 3);
   for (std::size_t i = 0; i < sent.size(); i += 10)
     pair.client.write_all(std::span(sent).subspan(i, 10)).value();
-  // Nobody calls the client any more.
+  // The client makes no more calls.
   std::vector<std::byte> got(sent.size());
   pair.server.read_exactly(got).value();
   EXPECT_TRUE(same_bytes(got, sent));
@@ -254,7 +254,7 @@ TEST(streams, a_reader_that_stops_ends_the_writer) {
   pair.client.read_exactly(got).value();
 }
 
-/// What becomes of a write that is under way, and waits for the reader, when that one ends.
+/// What happens to a write that waits for the reader when the reader ends.
 void expect_of_a_writer(void (*end)(stream_pair&), void (*expect)(const result<void>&)) {
   for (const bool without_copy : {false, true}) {
     SCOPED_TRACE(without_copy ? "without a copy" : "copied");
@@ -566,7 +566,7 @@ TEST(streams, an_iostream_keeps_what_it_could_not_send_in_time) {
   }
   ASSERT_TRUE(client.failure().has_value());
   EXPECT_EQ(*client.failure(), std::errc::timed_out);
-  // Whoever clears the state and flushes again loses nothing, and doubles nothing.
+  // Clearing the state and flushing again loses and duplicates nothing.
   std::vector<std::byte> got((sent + 1) * line.size());
   auto reading = std::async(std::launch::async, [&] { return pair.server.read_exactly(got); });
   do {

@@ -1,5 +1,5 @@
 // Each test has a limit: one that hangs ends the program with its name and the stacks of all
-// threads, so that whoever reads the log sees where it hung.
+// threads, so that the log shows where it hung.
 //
 // The limit is RDMAXX_TEST_LIMIT seconds; 120 if that is not set, and 300 where everything is slow:
 // with a sanitizer and in the testbed's guest. The stacks are gdb's if it is there. Without it, the

@@ -1,6 +1,6 @@
-// libFuzzer target: what a neighbour says through the sockets that all processes of a host have:
-// letters, wills and anything else over a liveness connection, and lines of the kernel's table of
-// sockets, whose form may change.
+// libFuzzer target: input from neighbours through the sockets that processes of a host share:
+// mailbox messages, orphan disconnects and anything else over a liveness connection, and lines of
+// the kernel's socket table, whose format may change.
 //
 // Input: which of them, then the bytes.
 

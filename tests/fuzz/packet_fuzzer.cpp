@@ -1,5 +1,5 @@
-// libFuzzer target: a queue pair in RTS receives packets that nobody should send. Nothing but the
-// memory that was granted is written, and no more requests complete than were posted.
+// libFuzzer target: a queue pair in RTS receives invalid packets. Only granted memory is written,
+// and no more requests complete than were posted.
 //
 // The input: a byte for the kind of queue pair, one for what is posted, then packets. Each has a
 // byte that says how it is made plausible (see `repair`), a byte for its length, and its bytes.
@@ -25,7 +25,7 @@ using fuzz::require;
 
 constexpr std::size_t area_bytes = 4096;
 constexpr std::uint8_t untouched = 0xa5;
-constexpr std::uint32_t first_psn = 0xff'fffe;  // soon around the corner
+constexpr std::uint32_t first_psn = 0xff'fffe;  // wraps around soon
 constexpr std::uint32_t qkey = 0x1234;
 constexpr int most_packets = 32;
 

@@ -153,7 +153,7 @@ TEST(wait_readable, a_descriptor_that_is_not_open_is_an_error) {
   }
   EXPECT_EQ(wait_readable(closed, forever).error(), std::errc::bad_file_descriptor);
   EXPECT_EQ(wait_readable(-1, forever).error(), std::errc::bad_file_descriptor)
-      << "poll(2) ignores negative descriptors and would wait for ever";
+      << "poll(2) ignores negative descriptors and would wait forever";
 }
 
 TEST(wait_readable, signals_do_not_end_the_wait) {

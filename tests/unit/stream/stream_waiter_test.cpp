@@ -62,7 +62,7 @@ struct waiting_stream {
   std::uint32_t sequence = 0;
 };
 
-/// Looks with the lock, until it is so; false if that takes for ever.
+/// Checks with the lock until it is true; false if that takes too long.
 template <class Condition>
 bool comes_true(wait_group& group, Condition condition) {
   const auto end = std::chrono::steady_clock::now() + 20s;

@@ -175,7 +175,7 @@ TEST_F(completion_channel_test, the_end_of_a_queue_acknowledges_what_is_left) {
   static_cast<void>(channel.try_get_event().value());
   ASSERT_EQ(fake_device::of(cq).unacknowledged, 1U);
 
-  cq = {};  // the fake refuses with EBUSY where the real one would wait for ever
+  cq = {};  // the fake returns EBUSY where the real one would wait forever
 
   EXPECT_THAT(card.ended, ElementsAre("ibv_destroy_cq"));
 }
