@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using detail::name_lookup;
 using testing::HasSubstr;
 
-/// A resolver that answers when it is told to.
+/// A resolver that answers on request.
 class hanging_resolver {
  public:
   hanging_resolver() = default;

@@ -1,4 +1,4 @@
-// Who owns what, and so what may be copied: the compiler is the one who runs this test.
+// Ownership, and so what may be copied: a compile-time test.
 
 #include <type_traits>
 

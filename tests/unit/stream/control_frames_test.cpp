@@ -29,7 +29,7 @@ constexpr std::size_t payload = 64 - frame_header_bytes;
 
 class control_frames_test : public testing::Test {
  protected:
-  /// A frame of a peer that has got nothing back but what `header` says.
+  /// A frame of a peer that has received only what `header` says.
   result<void> tell(engine_side& side, frame_header header) {
     header.granted += 1;
     return side.arrive(forged(header, header.kind == frame_kind::data ? 1 : 0));

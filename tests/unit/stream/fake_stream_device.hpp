@@ -88,7 +88,7 @@ class fake_stream_device final : public rdmaxx::detail::stream_device {
     complete(queue::receives, buffer, IBV_WC_SUCCESS,
              rdmaxx::stream_protocol::frame_header_bytes + payload.size());
   }
-  /// The device has sent everything; as a real one does, it tells of what is signaled only.
+  /// The device has sent everything; like a real one, it reports only signaled requests.
   void complete_sends() { take_sends(IBV_WC_SUCCESS); }
   /// The first one fails with this status; it and all behind it complete, signaled or not.
   void fail_sends(ibv_wc_status status) { take_sends(status); }

@@ -73,7 +73,7 @@ class stream_driver_test : public testing::Test {
     driver.post_due();
     return text;
   }
-  /// What a user is told who reads on.
+  /// The error that a user sees on the next read.
   error failure_of_reading() {
     const auto state = driver.engine().receiving().check();
     if (state) ADD_FAILURE() << "reading has not failed";

@@ -81,7 +81,7 @@ class group {
   std::shared_ptr<send_buffers> sends_;
 };
 
-/// Writes as long as there is room and somebody to take it.
+/// Writes while there is room and the peer accepts it.
 std::size_t write_without_reader(engine_side& from, engine_side& to) {
   const auto text = pattern(1000 * payload);
   std::size_t written = 0;

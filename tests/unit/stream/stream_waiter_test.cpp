@@ -1,4 +1,4 @@
-// stream_waiter on devices that do what the test says: who leads, who follows, and who is told.
+// stream_waiter on fake devices: which thread leads, which follow, and which are woken.
 
 #include "stream/stream_waiter.hpp"
 
@@ -32,7 +32,7 @@ using detail::wait_group;
 constexpr receive_window window{.buffers = 8, .buffer_bytes = 64};
 constexpr agreement terms{.own = window, .peer = window};
 
-/// Streams that share queues: whoever has looked makes all of them look.
+/// Streams that share queues: a thread that polls makes all of them progress.
 struct sharing_group final : wait_group {
   void tell_others() override {
     for (auto* const each : members) each->take_news();

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// What a machine without RDMA is told. Where there are devices, other errors are right.
+/// The error on a machine without RDMA. Where there are devices, other errors are correct.
 class without_devices : public testing::Test {
  protected:
   void SetUp() override {

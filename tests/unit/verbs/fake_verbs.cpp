@@ -258,7 +258,7 @@ int ibv_resize_cq(ibv_cq* cq, int capacity) {
   return result;
 }
 
-/// The real one waits for every acknowledgement; here an event that is still out is a failure.
+/// The real one waits for every acknowledgement; here an unacknowledged event is a failure.
 int ibv_destroy_cq(ibv_cq* native) {
   auto* const cq = static_cast<fake_cq*>(native);
   if (cq->unacknowledged != 0) return EBUSY;
