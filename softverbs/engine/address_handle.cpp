@@ -7,13 +7,13 @@
 
 namespace softverbs::engine {
 
-std::optional<path_ends> path_of(const station& place, const ibv_ah_attr& attributes) {
+std::optional<transport::path_ends> path_of(const station& place, const ibv_ah_attr& attributes) {
   const auto rows = net::gid_table(place.device());
   const auto index = attributes.grh.sgid_index;
   if (index >= rows.size()) return std::nullopt;
   const auto source = rows[index].packets_carry;
   if (!source) return std::nullopt;
-  path_ends ends;
+  transport::path_ends ends;
   ends.source = *source;
   ends.traffic_class = attributes.grh.traffic_class;
   std::memcpy(ends.destination.raw.data(), attributes.grh.dgid.raw, sizeof attributes.grh.dgid.raw);

@@ -3,19 +3,20 @@
 
 #include <optional>
 
-#include <engine/send_queue.hpp>
 #include <infiniband/verbs.h>
+#include <transport/send_work.hpp>
 
 namespace softverbs::engine {
 
 class station;
 
 struct address_handle : ibv_ah {
-  path_ends ends;
+  transport::path_ends ends;
 };
 
 /// The ends of the path that the attributes describe; nothing if the GID index does not exist, its
 /// row cannot be used, or the two ends are not of the same family.
-[[nodiscard]] std::optional<path_ends> path_of(const station& place, const ibv_ah_attr& attributes);
+[[nodiscard]] std::optional<transport::path_ends> path_of(const station& place,
+                                                          const ibv_ah_attr& attributes);
 
 }  // namespace softverbs::engine

@@ -14,9 +14,9 @@
 #include <engine/completion_queue.hpp>
 #include <engine/domain_directory.hpp>
 #include <engine/event_fd.hpp>
-#include <engine/memory_table.hpp>
 #include <engine/station.hpp>
 #include <infiniband/verbs.h>
+#include <transport/memory_keys.hpp>
 
 namespace softverbs::engine {
 
@@ -49,7 +49,7 @@ class device_context {
 
   verbs_context verbs{};  ///< first, so that as_ibv() can be undone
   std::shared_ptr<station> place;
-  memory_table memory;
+  transport::memory_keys memory;
   domain_directory domains;
   event_fd<ibv_async_event> events;
   std::atomic<unsigned> objects = 0;  ///< made from it and not destroyed yet

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include <base/descriptor.hpp>
 #include <base/log.hpp>
@@ -37,21 +38,24 @@ struct sender::scratch {
   std::array<iovec, most_parts + 64> parts;
 };
 
-sender::sender(const route& to, packet_origin& from)
-    : route_(to), from_(from), scratch_([]() -> scratch& {
-        static thread_local scratch memory;
-        return memory;
-      }()) {}
-
-sender::~sender() {
-  flush();
-  if (added_.packets != 0) route_.place->traffic.add_sent(added_);
+sender::scratch& sender::scratch_of_thread() {
+  static thread_local scratch memory;
+  return memory;
 }
 
-void sender::add(wire::headers header, std::span<const iovec> payload) {
+sender& sender::towards(const route& to) {
+  route_ = &to;
+  scratch_ = &scratch_of_thread();
+  parts_ = packets_ = segment_bytes_ = train_bytes_ = 0;
+  added_ = {};
+  bell_due_ = false;
+  return *this;
+}
+
+void sender::add(const wire::headers& wanted, std::span<const iovec> payload) {
+  auto header = wanted;
   const auto payload_bytes = total(payload);
   header.pad_bytes = static_cast<std::uint8_t>(-payload_bytes & 3);
-  bytes_ += payload_bytes;
   ++added_.packets;
   added_.bytes += wire::packet_bytes(header, payload_bytes);
   if (fault_plan::of_process().is_active(fault_site::packet)) {
@@ -62,8 +66,8 @@ void sender::add(wire::headers header, std::span<const iovec> payload) {
 }
 
 void sender::append(const wire::headers& header, std::span<const iovec> payload) {
-  if (route_.in_process != nullptr && capture() == nullptr) {
-    route_.in_process->enqueue(header, payload, route_.flow.source, route_.flow.destination);
+  if (route_->in_process != nullptr && capture() == nullptr) {
+    route_->in_process->enqueue(header, payload, route_->flow.source, route_->flow.destination);
     return;
   }
   const auto packet_bytes = wire::packet_bytes(header, total(payload));
@@ -71,62 +75,67 @@ void sender::append(const wire::headers& header, std::span<const iovec> payload)
                     (settings::get().segmentation_offload && packet_bytes <= segment_bytes_ &&
                      packets_ < most_packets && train_bytes_ + packet_bytes <= most_train_bytes &&
                      parts_ + payload.size() + 2 <= most_parts);
-  if (!fits) flush();
+  if (!fits) send_train();
 
   if (packets_ == 0) segment_bytes_ = packet_bytes;
   const auto first_part = parts_;
-  auto& encoded = scratch_.headers[packets_];
-  scratch_.parts[parts_++] = {.iov_base = encoded.data(),
-                              .iov_len = wire::encode(header, encoded.data())};
-  for (const auto& part : payload) scratch_.parts[parts_++] = part;
-  auto& trailer = scratch_.trailers[packets_];
+  auto& encoded = scratch_->headers[packets_];
+  scratch_->parts[parts_++] = {.iov_base = encoded.data(),
+                               .iov_len = wire::encode(header, encoded.data())};
+  for (const auto& part : payload) scratch_->parts[parts_++] = part;
+  auto& trailer = scratch_->trailers[packets_];
   trailer = {};
-  iovec& end = scratch_.parts[parts_++];
+  iovec& end = scratch_->parts[parts_++];
   end = {.iov_base = trailer.data(), .iov_len = header.pad_bytes};
-  const std::span<const iovec> packet(&scratch_.parts[first_part], parts_ - first_part);
-  if (auto* const file = capture()) file->write(route_.flow, packet);
-  if (route_.in_process != nullptr) {
+  const std::span<const iovec> packet(&scratch_->parts[first_part], parts_ - first_part);
+  if (auto* const file = capture()) file->write(route_->flow, packet);
+  if (route_->in_process != nullptr) {
     parts_ = 0;
-    route_.in_process->enqueue(header, payload, route_.flow.source, route_.flow.destination);
+    route_->in_process->enqueue(header, payload, route_->flow.source, route_->flow.destination);
     return;
   }
-  if (route_.with_icrc) {
+  if (route_->with_icrc) {
     // The kernel numbers the segments of a train from 0.
-    const auto sum = wire::icrc(route_.flow, static_cast<std::uint16_t>(packets_), packet);
+    const auto sum = wire::icrc(route_->flow, static_cast<std::uint16_t>(packets_), packet);
     std::memcpy(trailer.data() + header.pad_bytes, &sum, sizeof sum);
   }
   end.iov_len += wire::icrc_bytes;
-  if (route_.through_ring()) {
+  if (route_->through_ring()) {
     parts_ = 0;
-    bell_due_ |= route_.ring->write(packet);
+    bell_due_ |= route_->ring->write(packet);
     return;
   }
   ++packets_;
   train_bytes_ += packet_bytes;
   // Only the last packet of a train may be shorter.
-  if (packet_bytes < segment_bytes_) flush();
+  if (packet_bytes < segment_bytes_) send_train();
 }
 
 void sender::flush() {
+  send_train();
+  if (added_.packets != 0) route_->place->traffic.add_sent(std::exchange(added_, {}));
+}
+
+void sender::send_train() {
   if (bell_due_) {
     bell_due_ = false;
-    route_.ring->ring_bell();
+    route_->ring->ring_bell();
   }
   if (packets_ == 0) return;
-  const int failure = hand_over(std::span(scratch_.parts).first(parts_), segment_bytes_);
+  const int failure = hand_over(std::span(scratch_->parts).first(parts_), segment_bytes_);
   // As a network does: what could not be sent is lost, and the transport recovers or reports it.
   if (failure != 0) {
-    log(log_level::debug, "sending to {} failed: {}", route_.flow.destination.text(),
+    log(log_level::debug, "sending to {} failed: {}", route_->flow.destination.text(),
         std::strerror(failure));
   }
   parts_ = packets_ = segment_bytes_ = train_bytes_ = 0;
 }
 
 int sender::hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const {
-  if (route_.letters >= 0)
-    return mailbox::hand_on(route_.letters, route_.flow, parts, segment_bytes) ? 0 : ECONNREFUSED;
-  return route_.socket->send(route_.to, route_.to_bytes, parts, packets_ > 1 ? segment_bytes : 0,
-                             route_.flow.traffic_class);
+  if (route_->letters >= 0)
+    return mailbox::hand_on(route_->letters, route_->flow, parts, segment_bytes) ? 0 : ECONNREFUSED;
+  return route_->socket->send(route_->to, route_->to_bytes, parts, packets_ > 1 ? segment_bytes : 0,
+                              route_->flow.traffic_class);
 }
 
 std::vector<std::byte> sender::flatten(const wire::headers& header,
@@ -139,29 +148,29 @@ std::vector<std::byte> sender::flatten(const wire::headers& header,
   }
   flat.resize(flat.size() + header.pad_bytes);
   const iovec whole{.iov_base = flat.data(), .iov_len = flat.size()};
-  if (auto* const file = capture()) file->write(route_.flow, {&whole, 1});
-  const auto sum = wire::icrc(route_.flow, 0, {&whole, 1});
+  if (auto* const file = capture()) file->write(route_->flow, {&whole, 1});
+  const auto sum = wire::icrc(route_->flow, 0, {&whole, 1});
   flat.resize(flat.size() + wire::icrc_bytes);
   std::memcpy(flat.data() + whole.iov_len, &sum, sizeof sum);
   return flat;
 }
 
 void sender::send_flat(std::span<const std::byte> datagram) {
-  if (route_.in_process != nullptr) {
+  if (route_->in_process != nullptr) {
     // What a receiver behind a socket would check.
-    if (!wire::icrc_holds(route_.flow, datagram)) return;
+    if (!wire::icrc_holds(route_->flow, datagram)) return;
     const auto decoded = wire::decode(datagram);
     if (!decoded) return;
     const iovec payload{.iov_base = const_cast<std::byte*>(decoded->payload.data()),
                         .iov_len = decoded->payload.size()};
-    route_.in_process->enqueue(decoded->header, {&payload, 1}, route_.flow.source,
-                               route_.flow.destination);
+    route_->in_process->enqueue(decoded->header, {&payload, 1}, route_->flow.source,
+                                route_->flow.destination);
     return;
   }
   const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
                     .iov_len = datagram.size()};
-  if (route_.through_ring()) {
-    bell_due_ |= route_.ring->write({&whole, 1});
+  if (route_->through_ring()) {
+    bell_due_ |= route_->ring->write({&whole, 1});
     return;
   }
   [[maybe_unused]] const int lost = hand_over({&whole, 1}, datagram.size());
@@ -182,8 +191,8 @@ void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanosecond
     descriptor letters;
     std::vector<std::byte> datagram;
   };
-  const auto late = std::make_shared<const late_packet>(route_, std::move(datagram));
-  route_.place->at(clock::now() + delay, [late] {
+  const auto late = std::make_shared<const late_packet>(*route_, std::move(datagram));
+  route_->place->at(clock::now() + delay, [late] {
     const auto& place = *late->way.place;
     if (place.port_is_down() || place.is_frozen()) return;  // lost
     packet_origin nobody;
@@ -193,7 +202,7 @@ void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanosecond
 
 void sender::add_with_faults(const wire::headers& header, std::span<const iovec> payload) {
   using action = fault_rule::action;
-  if (route_.place->port_is_down()) return;
+  if (route_->place->port_is_down()) return;
   const auto first = payload.empty()
                          ? std::span<const std::byte>()
                          : std::span(static_cast<const std::byte*>(payload.front().iov_base),

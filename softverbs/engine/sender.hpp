@@ -10,40 +10,14 @@
 #include <span>
 #include <vector>
 
-#include <engine/endpoint.hpp>
 #include <engine/fault_plan.hpp>
-#include <engine/packet_ring.hpp>
+#include <engine/route.hpp>
 #include <engine/traffic_counters.hpp>
-#include <net/address.hpp>
-#include <net/udp_socket.hpp>
 #include <sys/uio.h>
-#include <wire/icrc.hpp>
+#include <transport/packet_sink.hpp>
 #include <wire/packet.hpp>
 
 namespace softverbs::engine {
-
-class station;
-
-/// Where packets go and how.
-struct route {
-  station* place = nullptr;  ///< that they leave from
-  wire::flow flow;
-  std::shared_ptr<endpoint> in_process;     ///< the receiver, if it lives in this process
-  std::shared_ptr<ring_writer> ring;        ///< else the memory shared with its process
-  int letters = -1;                         ///< else the socket towards its mailbox
-  const net::udp_socket* socket = nullptr;  ///< else the socket that sends
-  sockaddr_storage to{};
-  socklen_t to_bytes = 0;
-  bool same_host = false;  ///< another softverbs process of this host, or this one
-  bool with_icrc = true;
-
-  /// Whether a packet of that payload would not be lost here already.
-  [[nodiscard]] bool has_room(std::size_t payload) const {
-    return !through_ring() || ring->has_room(payload + 64);
-  }
-  /// A ring that has ended, or was refused, leaves the socket.
-  [[nodiscard]] bool through_ring() const noexcept { return ring != nullptr && !ring->is_closed(); }
-};
 
 /// Whom packets come from, as far as the fault plan has to know.
 struct packet_origin {
@@ -51,24 +25,34 @@ struct packet_origin {
   std::optional<std::vector<std::byte>> held;  ///< until another packet has overtaken it
 };
 
-/// Lives on the stack of one burst; one at a time in each thread. Payload memory must stay in place
-/// until flush() or the destructor.
-class sender {
+/// One burst at a time in each thread: payload memory stays in place until flush(). A queue pair
+/// keeps one and directs it to where the burst goes.
+class sender final : public transport::packet_sink {
  public:
-  sender(const route& to, packet_origin& from);
+  explicit sender(packet_origin& from) : from_(from) {}
+  sender(const route& to, packet_origin& from) : from_(from) { static_cast<void>(towards(to)); }
   sender(const sender&) = delete;
   sender& operator=(const sender&) = delete;
-  ~sender();
+  ~sender() { flush(); }
 
-  /// Pads the payload itself: header.pad_bytes is set here.
-  void add(wire::headers header, std::span<const iovec> payload);
-  void flush();
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// The next burst goes there. The last one has been flushed; what an exception has left of it is
+  /// lost.
+  [[nodiscard]] sender& towards(const route& to);
+
+  [[nodiscard]] bool has_room(std::size_t payload) const override {
+    return route_->has_room(payload);
+  }
+  [[nodiscard]] bool is_flow_controlled() const override { return route_->same_host; }
+  void add(const wire::headers& header, std::span<const iovec> payload) override;
+  void flush() override;
 
  private:
   struct scratch;
 
+  [[nodiscard]] static scratch& scratch_of_thread();
   void append(const wire::headers& header, std::span<const iovec> payload);
+  /// What has been collected leaves.
+  void send_train();
   void add_with_faults(const wire::headers& header, std::span<const iovec> payload);
   /// What has been collected, or is complete already, leaves. 0 or an errno.
   [[nodiscard]] int hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const;
@@ -77,14 +61,13 @@ class sender {
   [[nodiscard]] std::vector<std::byte> flatten(const wire::headers& header,
                                                std::span<const iovec> payload) const;
 
-  const route& route_;
+  const route* route_ = nullptr;
   packet_origin& from_;
-  scratch& scratch_;
+  scratch* scratch_ = nullptr;  ///< of the thread of this burst
   std::size_t parts_ = 0;
   std::size_t packets_ = 0;
   std::size_t segment_bytes_ = 0;
   std::size_t train_bytes_ = 0;
-  std::size_t bytes_ = 0;
   traffic_counters::amount added_;
   bool bell_due_ = false;
 };

@@ -5,13 +5,22 @@
 
 #include <base/settings.hpp>
 #include <engine/device_context.hpp>
+#include <engine/memory_objects.hpp>
+#include <engine/verbs_requests.hpp>
 
 namespace softverbs::engine {
 
-bool shared_receive_queue::take(receive_work& out) {
+int shared_receive_queue::post(const ibv_recv_wr& request) {
+  const std::lock_guard lock(mutex_);
+  return push(queue_, request);
+}
+
+bool shared_receive_queue::take(transport::receive_work& out) {
   const std::lock_guard lock(mutex_);
   if (queue_.is_empty()) return false;
   queue_.pop(out);
+  out.domain = domain_of(pd);
+  out.completes_to = cq;
   if (limit_ != 0 && queue_.size() < limit_) {
     limit_ = 0;  // one event for each arming
     owner.raise(IBV_EVENT_SRQ_LIMIT_REACHED, *this);
@@ -26,7 +35,7 @@ int shared_receive_queue::modify(const ibv_srq_attr& wanted, int mask) {
   if (capacity == 0 || capacity > settings::get().max_qp_wr) return EINVAL;
   if ((mask & IBV_SRQ_LIMIT) != 0 && wanted.srq_limit > capacity) return EINVAL;
   if ((mask & IBV_SRQ_MAX_WR) != 0) {
-    if (const int failure = queue_.resize(capacity)) return failure;
+    if (!queue_.resize(capacity)) return EINVAL;
   }
   if ((mask & IBV_SRQ_LIMIT) != 0) limit_ = wanted.srq_limit;
   return 0;
@@ -34,7 +43,7 @@ int shared_receive_queue::modify(const ibv_srq_attr& wanted, int mask) {
 
 ibv_srq_attr shared_receive_queue::query() const {
   const std::lock_guard lock(mutex_);
-  return {.max_wr = queue_.capacity(), .max_sge = most_sge_, .srq_limit = limit_};
+  return {.max_wr = queue_.capacity(), .max_sge = queue_.most_elements(), .srq_limit = limit_};
 }
 
 srq_directory& srq_directory::of_process() {

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include <engine/completion_queue.hpp>
-#include <engine/receive_queue.hpp>
 #include <infiniband/verbs.h>
+#include <transport/receive_queue.hpp>
 
 namespace softverbs::engine {
 
@@ -33,11 +33,7 @@ class shared_receive_queue : public ibv_srq {
  public:
   shared_receive_queue(device_context& device, ibv_pd* protection, const ibv_srq_attr& wanted,
                        void* user_context)
-      : ibv_srq{},
-        owner(device),
-        queue_(wanted.max_wr, wanted.max_sge),
-        most_sge_(wanted.max_sge),
-        limit_(wanted.srq_limit) {
+      : ibv_srq{}, owner(device), queue_(wanted.max_wr, wanted.max_sge), limit_(wanted.srq_limit) {
     pd = protection;
     srq_context = user_context;
   }
@@ -46,12 +42,10 @@ class shared_receive_queue : public ibv_srq {
     return *static_cast<shared_receive_queue*>(srq);
   }
 
-  int post(const ibv_recv_wr& request) {
-    const std::lock_guard lock(mutex_);
-    return queue_.push(request);
-  }
+  /// 0 or an errno.
+  [[nodiscard]] int post(const ibv_recv_wr& request);
   /// False if it is empty. Raises the limit event when the count falls below the limit.
-  [[nodiscard]] bool take(receive_work& out);
+  [[nodiscard]] bool take(transport::receive_work& out);
   [[nodiscard]] int modify(const ibv_srq_attr& wanted, int mask);
   [[nodiscard]] ibv_srq_attr query() const;
 
@@ -66,8 +60,7 @@ class shared_receive_queue : public ibv_srq {
 
  private:
   mutable std::mutex mutex_;
-  receive_queue queue_;
-  unsigned most_sge_;
+  transport::receive_queue queue_;
   unsigned limit_;
 };
 

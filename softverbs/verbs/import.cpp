@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <base/descriptor.hpp>
-#include <engine/memory_table.hpp>
+#include <engine/memory_objects.hpp>
 #include <engine/opened_contexts.hpp>
 #include <verbs/objects.hpp>
 #include <verbs/soft_verbs.hpp>
@@ -37,8 +37,13 @@ void unimport_pd(ibv_pd* pd) {
 ibv_mr* import_mr(ibv_pd* pd, std::uint32_t handle) {
   auto& owner = context_of(pd->context);
   if (const int refusal = owner.refuses("ibv_import_mr")) return failed<ibv_mr>(refusal);
-  auto* const found = owner.memory.import(handle, pd);
-  return found != nullptr ? found : failed<ibv_mr>(ENOENT);
+  engine::memory_region* found = nullptr;
+  const bool known = owner.memory.with_region(
+      handle, engine::domain_of(pd), [&](transport::memory_region& region) {
+        found = static_cast<engine::memory_region*>(&region);
+        found->imports.add();
+      });
+  return known ? found : failed<ibv_mr>(ENOENT);
 }
 
 void unimport_mr(ibv_mr* mr) {

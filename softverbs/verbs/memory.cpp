@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include <engine/memory_table.hpp>
+#include <engine/memory_objects.hpp>
 #include <engine/queue_pair.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,7 +65,10 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   window->context = pd->context;
   window->pd = pd;
   window->type = type;
-  if (const int failure = owner.memory.add(*window)) return failed<ibv_mw>(failure);
+  window->domain = engine::domain_of(pd);
+  window->is_type_2 = type == IBV_MW_TYPE_2;
+  if (!owner.memory.add(*window)) return failed<ibv_mw>(ENOMEM);
+  window->rkey = window->next_key;
   ++of(pd).users;
   ++owner.objects;
   return window.release();
@@ -85,8 +88,7 @@ int dealloc_mw(ibv_mw* mw) {
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* wanted) {
   auto& pair = engine::queue_pair::of(qp);
   if (!pair.context.is_alive()) return belongs_to_parent;
-  const int failure = pair.bind_window(*static_cast<memory_window*>(mw), *wanted);
-  return failure;
+  return pair.bind_window(*static_cast<memory_window*>(mw), *wanted);
 }
 
 }  // namespace
@@ -129,10 +131,13 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t bytes, std::uint64_t iova,
   region->pd = pd;
   region->addr = address;
   region->length = bytes;
+  region->start = static_cast<std::byte*>(address);
+  region->size = bytes;
   region->iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
-  region->access = access;
-  if (const int failure = owner.memory.add(*region)) return failed<ibv_mr>(failure);
-  region->handle = region->lkey;
+  region->rights = access;
+  region->domain = engine::domain_of(pd);
+  if (!owner.memory.add(*region)) return failed<ibv_mr>(ENOMEM);
+  region->lkey = region->rkey = region->handle = region->key;
   ++of(pd).users;
   ++owner.objects;
   return region.release();
@@ -154,7 +159,7 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t bytes
   const auto rights =
       (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0
           ? static_cast<unsigned>(access) & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE)
-          : region.access;
+          : region.rights;
   if (moves && (bytes == 0 || address == nullptr)) return IBV_REREG_MR_ERR_INPUT;
   if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->context != mr->context))
     return IBV_REREG_MR_ERR_INPUT;
@@ -162,20 +167,24 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t bytes
   if (failure == 0)
     failure = check_memory(moves ? address : mr->addr, moves ? bytes : mr->length, rights);
   if (failure == 0) {
-    failure = owner.memory.replace(region, [&] {
+    const bool replaced = owner.memory.replace(region, [&] {
       if (moves) {
         region.addr = address;
         region.length = bytes;
+        region.start = static_cast<std::byte*>(address);
+        region.size = bytes;
         region.iova =
             (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<std::uintptr_t>(address);
       }
       if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
         --of(region.pd).users;
         region.pd = pd;
+        region.domain = engine::domain_of(pd);
         ++of(pd).users;
       }
-      region.access = rights;
+      region.rights = rights;
     });
+    if (!replaced) failure = EBUSY;
   }
   if (failure == 0) return 0;
   errno = failure;
@@ -187,7 +196,7 @@ int dereg_mr(ibv_mr* mr) {
   auto& owner = context_of(mr->context);
   if (!owner.is_alive()) return belongs_to_parent;
   if (region.imports.is_destroyed()) return ENOENT;
-  if (const int failure = owner.memory.remove(region)) return failure;
+  if (!owner.memory.remove(region)) return EBUSY;
   --of(mr->pd).users;
   --owner.objects;
   if (region.imports.object_is_destroyed()) delete &region;

@@ -1,48 +1,57 @@
 // The extended posting interface: ibv_wr_start … ibv_wr_complete. Requests are built in the send
 // queue itself, behind the newest, while the queue pair is locked, and become visible together.
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 
-#include <engine/address_handle.hpp>
 #include <engine/queue_pair.hpp>
+#include <engine/verbs_requests.hpp>
 #include <verbs/objects.hpp>
 
 namespace softverbs::verbs {
 namespace {
 
 using engine::queue_pair;
-using engine::send_work;
+using transport::send_work;
 
 queue_pair& of(ibv_qp_ex* qp) { return queue_pair::of(qp); }
+
+void note(queue_pair& qp, int failure) {
+  if (qp.building_failure == 0) qp.building_failure = failure;
+}
+
+std::uint64_t newest_index(queue_pair& qp) { return qp.core.sends.next_slot(qp.building - 1); }
 
 /// The newest request under construction; null after a failure.
 send_work* newest(queue_pair& qp) {
   if (qp.building == 0 || qp.building_failure != 0) return nullptr;
-  return &qp.sends[qp.sends.next_slot(qp.building - 1)];
+  return &qp.core.sends[newest_index(qp)];
 }
-std::uint64_t newest_index(queue_pair& qp) { return qp.sends.next_slot(qp.building - 1); }
+
+/// Nothing more is said about the newest request.
+void finish_newest(queue_pair& qp) {
+  if (auto* const work = newest(qp)) note(qp, engine::finish(qp.core.made.kind, *work));
+}
 
 /// A new request with the id and the flags that the user has set; null if there is no room.
 send_work* begin(ibv_qp_ex* user, ibv_wr_opcode opcode) {
   auto& qp = of(user);
+  finish_newest(qp);
   if (qp.building_failure != 0) return nullptr;
-  if (!qp.sends.has_slot(qp.building)) {
-    qp.building_failure = ENOMEM;
+  if (!qp.core.sends.has_slot(qp.building)) {
+    note(qp, ENOMEM);
     return nullptr;
   }
-  auto& work = qp.sends[qp.sends.next_slot(qp.building)];
-  work = {.wr_id = user->wr_id, .opcode = opcode, .flags = user->wr_flags};
+  auto& work = qp.core.sends[qp.core.sends.next_slot(qp.building)];
+  note(qp, engine::begin(work, user->wr_id, opcode, user->wr_flags));
   ++qp.building;
-  return &work;
+  return newest(qp);
 }
 
 void begin_remote(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address,
                   std::uint32_t immediate = 0) {
   auto* const work = begin(qp, opcode);
   if (work == nullptr) return;
-  work->rkey = rkey;
-  work->remote_address = address;
+  engine::set_remote(*work, address, rkey);
   work->immediate = immediate;
 }
 
@@ -50,8 +59,7 @@ void begin_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::
                   std::uint64_t compare_or_add, std::uint64_t swap) {
   auto* const work = begin(qp, opcode);
   if (work == nullptr) return;
-  work->rkey = rkey;
-  work->remote_address = address;
+  engine::set_remote(*work, address, rkey);
   work->compare_or_add = compare_or_add;
   work->swap = swap;
 }
@@ -63,50 +71,19 @@ void begin_send(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t immediate = 0
 
 void bind(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
   auto* const work = begin(qp, IBV_WR_BIND_MW);
-  if (work == nullptr) return;
-  work->window = static_cast<engine::memory_window*>(mw);
-  work->region = static_cast<engine::memory_region*>(info->mr);
-  work->region_key = info->mr != nullptr ? info->mr->lkey : 0;
-  work->rkey = rkey;
-  work->bind_address = info->addr;
-  work->bind_bytes = info->length;
-  work->bind_access = info->mw_access_flags;
-  if (mw->type != IBV_MW_TYPE_2) of(qp).building_failure = EINVAL;
+  if (work != nullptr) note(of(qp), engine::set_binding(*work, mw, rkey, *info));
 }
 
 void set_elements(ibv_qp_ex* user, std::size_t count, const ibv_sge* list) {
   auto& qp = of(user);
-  auto* const work = newest(qp);
-  if (work == nullptr) return;
-  if (count > qp.sends.most_sge()) {
-    qp.building_failure = EINVAL;
-    return;
-  }
-  work->elements = static_cast<unsigned>(count);
-  work->inline_data = false;
-  work->bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    qp.sends.elements(newest_index(qp))[i] = list[i];
-    work->bytes += list[i].length;
-  }
-  if (work->is_atomic()) work->bytes = sizeof(std::uint64_t);
+  if (newest(qp) != nullptr)
+    note(qp, engine::set_elements(qp.core.sends, newest_index(qp), {list, count}));
 }
 
 void set_inline(ibv_qp_ex* user, std::size_t count, const ibv_data_buf* list) {
   auto& qp = of(user);
-  auto* const work = newest(qp);
-  if (work == nullptr) return;
-  work->inline_data = true;
-  work->bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (list[i].length == 0) continue;  // its address may be anything
-    if (work->bytes + list[i].length > qp.sends.most_inline()) {
-      qp.building_failure = ENOMEM;
-      return;
-    }
-    std::memcpy(qp.sends.inline_data(newest_index(qp)) + work->bytes, list[i].addr, list[i].length);
-    work->bytes += list[i].length;
-  }
+  if (newest(qp) != nullptr)
+    note(qp, engine::set_inline_data(qp.core.sends, newest_index(qp), {list, count}));
 }
 
 void start(ibv_qp_ex* user) {
@@ -121,9 +98,9 @@ int complete(ibv_qp_ex* user) {
   auto& qp = of(user);
   const engine::entry_scope entry;
   const std::lock_guard held(qp.where->mutex, std::adopt_lock);
-  const int failure = qp.building_failure;
-  if (failure == 0 && qp.building != 0) qp.posted(qp.building);
-  return failure;
+  finish_newest(qp);
+  if (qp.building_failure == 0 && qp.building != 0) qp.posted(qp.building);
+  return qp.building_failure;
 }
 
 }  // namespace
@@ -160,10 +137,7 @@ void set_work_request_functions(ibv_qp_ex& qp) {
   };
   qp.wr_set_ud_addr = [](ibv_qp_ex* user, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
     auto* const work = newest(of(user));
-    if (work == nullptr) return;
-    work->to = static_cast<engine::address_handle*>(ah)->ends;
-    work->remote_qpn = qpn & wire::qpn_mask;
-    work->remote_qkey = qkey;
+    if (work != nullptr) engine::set_destination(*work, ah, qpn, qkey);
   };
   qp.wr_set_xrc_srqn = [](ibv_qp_ex* user, std::uint32_t number) {
     auto* const work = newest(of(user));

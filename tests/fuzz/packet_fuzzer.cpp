@@ -96,11 +96,11 @@ class target {
     auto& qp = queue_pair::of(own_);
     {
       const std::lock_guard lock(qp.where->mutex);
-      qp.sends.clear();
       qp.receives.clear();
       qp.attributes.qp_state = qp.qp_base.state = IBV_QPS_RTS;
-      qp.in.reset(first_psn);
-      qp.out.reset(first_psn);
+      using transport::state;
+      for (const auto next : {state::reset, state::init, state::rtr, state::rts})
+        qp.core.enter(next, first_psn);
     }
     if (shared_ == nullptr) posted_ = 0;  // else they wait in the shared queue
     for (int i = 0; i < (requests & 7); ++i) post_receive();
@@ -261,14 +261,14 @@ class target {
       return reinterpret_cast<std::byte*>(datagram.data());
     }();
     if ((how & right_header) != 0) {
-      datagram[0] =
-          static_cast<std::uint8_t>((datagram[0] & 0x1f) | static_cast<unsigned>(qp.service()));
+      datagram[0] = static_cast<std::uint8_t>(
+          (datagram[0] & 0x1f) | static_cast<unsigned>(transport::on_the_wire(qp.core.made.kind)));
       datagram[1] &= 0xf0;
       datagram[2] = datagram[3] = 0xff;
     }
     if ((how & right_psn) != 0) {
       const auto near = static_cast<std::uint32_t>(how >> 6);  // 0 or 1 before, or after
-      const auto base = (how & answer_psn) != 0 ? qp.out.next_psn() - 1 : qp.in.expected_psn();
+      const auto base = (how & answer_psn) != 0 ? qp.core.next_psn() - 1 : qp.core.expected_psn();
       wire::store_big(bytes + 8, (datagram[8] & 0x80U) << 24 |
                                      ((near == 3 ? base + 1 : base - near) & wire::psn_mask));
     }
@@ -277,7 +277,7 @@ class target {
     if (!wire::is_defined(service, op)) return;
     const auto headers = wire::header_bytes(service, op);
     if ((how & full_payload) != 0) {
-      datagram.resize(headers + qp.mtu() + wire::icrc_bytes, 0x77);
+      datagram.resize(headers + qp.core.agreed.mtu + wire::icrc_bytes, 0x77);
       datagram[1] &= 0xcf;
     }
     if ((how & right_remote) != 0) repair_remote(datagram, service, op, headers);

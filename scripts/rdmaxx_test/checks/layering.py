@@ -12,7 +12,7 @@ from pathlib import Path
 from rdmaxx_project import repository
 from rdmaxx_test.checks import Finding, Wanted
 
-SOFTVERBS_LAYERS = ("base", "net", "wire", "engine", "verbs", "cm", "files", "abi")
+SOFTVERBS_LAYERS = ("base", "net", "wire", "transport", "engine", "verbs", "cm", "files", "abi")
 LAYERS = ("core", "verbs", "memory", "mlx5", "cm", "stream", "async")
 
 # C libraries that only part of the library may need: the headers' beginning, and where they belong.

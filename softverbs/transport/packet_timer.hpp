@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <optional>
 
-#include <engine/clock.hpp>
+#include <base/clock.hpp>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 
 class packet_timer {
  public:
@@ -60,4 +60,4 @@ class packet_timer {
   std::size_t count_ = 0;
 };
 
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include <engine/clock.hpp>
+#include <base/clock.hpp>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 
 class room_wait {
  public:
@@ -30,4 +30,4 @@ class room_wait {
   clock::duration next_ = shortest;
 };
 
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

@@ -1,12 +1,12 @@
 // The arithmetic of RFC 6298, clause by clause.
 
-#include <engine/round_trip.hpp>
+#include <transport/round_trip.hpp>
 
 #include <chrono>
 
 #include <gtest/gtest.h>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 namespace {
 
 using namespace std::chrono_literals;
@@ -122,4 +122,4 @@ TEST(round_trip, learns_the_shortest_time_anew) {
 }
 
 }  // namespace
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

@@ -1,10 +1,10 @@
-#include <engine/room_wait.hpp>
+#include <transport/room_wait.hpp>
 
 #include <chrono>
 
 #include <gtest/gtest.h>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 namespace {
 
 TEST(room_wait, is_short_at_first_and_grows_to_a_bound) {
@@ -28,4 +28,4 @@ TEST(room_wait, makes_a_sender_no_later_than_its_reader) {
 }
 
 }  // namespace
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

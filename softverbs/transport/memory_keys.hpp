@@ -1,4 +1,4 @@
-// The memory that a context's devices may touch: regions and windows by their keys.
+// The memory that the transport may touch: regions and windows by their keys.
 //
 // A key is an index (upper 24 bits) and a tag (lower 8), both drawn at random: who knows one key
 // knows nothing about others. The tag alone is the user's in windows of type 2 (ibv_inc_rkey). The
@@ -7,7 +7,9 @@
 //
 // Every access to user memory happens inside a `use` of the table: deregistering waits for the uses
 // that are under way and lets no later one find the key. Any thread may call any function; nobody
-// calls reg/dereg from inside a use.
+// adds or removes anything from inside a use.
+//
+// Regions and windows belong to the front end, which takes them out before it destroys them.
 #pragma once
 
 #include <array>
@@ -17,39 +19,47 @@
 #include <shared_mutex>
 #include <vector>
 
-#include <engine/import_count.hpp>
-#include <infiniband/verbs.h>
+#include <transport/memory_domain.hpp>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 
-struct memory_region : ibv_mr {
-  std::uint64_t iova = 0;
-  unsigned access = 0;
+/// Everything but the key is set by the front end before it adds the region.
+struct memory_region {
+  std::byte* start = nullptr;
+  std::uint64_t size = 0;
+  std::uint64_t iova = 0;  ///< by which requests know its first byte
+  unsigned rights = 0;     ///< access::…
+  memory_domain domain = memory_domain::none;
+  std::uint32_t key = 0;
   unsigned windows = 0;  ///< bound to it; guarded by the table's lock
-  import_count imports;
 };
 
-struct memory_window : ibv_mw {
+/// Domain and kind are set by the front end before it adds the window.
+struct memory_window {
+  memory_domain domain = memory_domain::none;
+  /// A window of type 2B: bound through a queue pair, and the tag of its key is the user's choice.
+  bool is_type_2 = false;
+  std::uint32_t next_key = 0;  ///< that the next binding has, or the current one
+  std::uint32_t bound_key = 0;
   memory_region* bound_to = nullptr;
-  std::uint32_t key = 0;      ///< of the binding; ibv_mw::rkey may be that of one to come
   std::uint64_t address = 0;  ///< by which peers know its first byte
   std::uint64_t offset = 0;   ///< of its first byte in the region
   std::uint64_t bytes = 0;
-  unsigned access = 0;
+  unsigned rights = 0;
   std::uint32_t qpn = 0;  ///< type 2: the queue pair it is bound through
 };
 
-class memory_table {
+class memory_keys {
  public:
-  explicit memory_table(std::size_t most) : most_(most) {}
+  explicit memory_keys(std::size_t most) : most_(most) {}
 
   /// What the memory is to be used for.
   struct request {
     std::uint32_t key = 0;
-    const ibv_pd* pd = nullptr;
+    memory_domain domain = memory_domain::none;
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    unsigned access = 0;    ///< all of these ibv_access_flags are needed
+    unsigned rights = 0;    ///< all of these are needed
     bool remote = false;    ///< an rkey from a packet (windows count), not an lkey
     std::uint32_t qpn = 0;  ///< of the queue pair that the packet came to
   };
@@ -57,30 +67,42 @@ class memory_table {
   /// While it lives, what it has located stays registered.
   class use {
    public:
-    explicit use(const memory_table& table) : table_(table), lock_(table.mutex_) {}
-    /// The bytes in this process, or null if the key, the PD, the bounds or the rights forbid it.
+    explicit use(const memory_keys& table) : table_(table), lock_(table.mutex_) {}
+    /// The bytes in this process, or null if the key, the domain, the bounds or the rights forbid
+    /// it.
     [[nodiscard]] std::byte* locate(const request& wanted) const noexcept;
 
    private:
-    const memory_table& table_;
+    const memory_keys& table_;
     std::shared_lock<std::shared_mutex> lock_;
   };
 
-  /// Each returns 0 or an errno.
-  int add(memory_region& region);
-  int remove(memory_region& region);
-  /// Calls `change` while nobody uses the table. The keys stay: peers have been told them.
+  /// Gives it a key; false if the table is full.
+  [[nodiscard]] bool add(memory_region& region);
+  /// False if windows are bound to it.
+  [[nodiscard]] bool remove(memory_region& region);
+  /// Calls `change` while nobody uses the table. The key stays: peers have been told it. False if
+  /// windows are bound to the region.
   template <class Change>
-  int replace(memory_region& region, Change change) {
+  [[nodiscard]] bool replace(memory_region& region, Change change) {
     const std::unique_lock lock(mutex_);
-    if (region.windows != 0) return EBUSY;
+    if (region.windows != 0) return false;
     change();
-    return 0;
+    return true;
   }
-  /// The region of that key and domain, which its caller has to unimport; null if there is none.
-  [[nodiscard]] memory_region* import(std::uint32_t key, const ibv_pd* pd);
+  /// Calls `visit` for the region of that key and domain, while it cannot be removed; false if
+  /// there is none.
+  template <class Visit>
+  [[nodiscard]] bool with_region(std::uint32_t key, memory_domain domain, Visit visit) {
+    const std::unique_lock lock(mutex_);
+    auto* const found = region_of(key, domain);
+    if (found == nullptr) return false;
+    visit(*found);
+    return true;
+  }
 
-  int add(memory_window& window);
+  /// Gives it a key; false if the table is full.
+  [[nodiscard]] bool add(memory_window& window);
   /// The key of the next binding of a window of type 1, which its user learns at once.
   [[nodiscard]] std::uint32_t choose_key(memory_window& window);
   void remove(memory_window& window);
@@ -91,15 +113,16 @@ class memory_table {
     std::uint32_t rkey = 0;  ///< type 1: what choose_key gave; type 2: the user's choice
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;  ///< 0 unbinds a window of type 1
-    unsigned access = 0;
-    const ibv_pd* pd = nullptr;  ///< of the queue pair
+    unsigned rights = 0;
+    memory_domain domain = memory_domain::none;  ///< of the queue pair
     std::uint32_t qpn = 0;
   };
-  /// Returns 0 or an errno. Window and region may have been destroyed: they are not touched before
-  /// the table has been asked.
-  int bind(const binding& wanted);
-  /// Invalidates a window of type 2; false if the key does not name a bound one of this PD and QP.
-  bool invalidate(std::uint32_t rkey, const ibv_pd* pd, std::uint32_t qpn);
+  /// False if a rule forbids it (10.6.7.2). Window and region may have been destroyed: they are not
+  /// touched before the table has been asked.
+  [[nodiscard]] bool bind(const binding& wanted);
+  /// Invalidates a window of type 2; false if the key does not name a bound one of this domain and
+  /// queue pair.
+  [[nodiscard]] bool invalidate(std::uint32_t rkey, memory_domain domain, std::uint32_t qpn);
   /// Windows that were bound through the queue pair lose their binding with it.
   void forget_queue_pair(std::uint32_t qpn);
 
@@ -115,6 +138,7 @@ class memory_table {
   [[nodiscard]] std::size_t position_of(std::uint32_t index) const noexcept;
   [[nodiscard]] const slot& find(std::uint32_t key) const noexcept;
   [[nodiscard]] slot& find(std::uint32_t key) noexcept;
+  [[nodiscard]] memory_region* region_of(std::uint32_t key, memory_domain domain) const noexcept;
   [[nodiscard]] std::uint32_t draw();
   [[nodiscard]] slot* take_slot(std::uint32_t& key);
   void free_slot(std::uint32_t key);
@@ -131,4 +155,4 @@ class memory_table {
   std::size_t next_freed_ = 0;
 };
 
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

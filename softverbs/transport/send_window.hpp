@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 
 class send_window {
  public:
@@ -112,4 +112,4 @@ class send_window {
   state before_;
 };
 
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 
 class round_trip {
  public:
@@ -93,4 +93,4 @@ class round_trip {
   bool first_answer_is_due_ = false;
 };
 
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

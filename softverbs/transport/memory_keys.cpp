@@ -1,14 +1,13 @@
-#include <engine/memory_table.hpp>
+#include <transport/memory_keys.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include <base/random.hpp>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 namespace {
 
 constexpr std::uint32_t tag_bits = 8;
@@ -26,28 +25,24 @@ constexpr bool inside(std::uint64_t address, std::uint64_t bytes, std::uint64_t 
 
 }  // namespace
 
-std::byte* memory_table::use::locate(const request& wanted) const noexcept {
+std::byte* memory_keys::use::locate(const request& wanted) const noexcept {
   const auto& found = table_.find(wanted.key);
-  const memory_region* region = found.region;
-  if (region != nullptr) {
-    if (region->lkey != wanted.key || region->pd != wanted.pd) return nullptr;
-    if ((region->access & wanted.access) != wanted.access) return nullptr;
-    if (!inside(wanted.address, wanted.bytes, region->iova, region->length)) return nullptr;
-  } else {
-    const memory_window* window = found.window;
-    if (window == nullptr || !wanted.remote || window->key != wanted.key) return nullptr;
-    region = window->bound_to;
-    if (region == nullptr || window->pd != wanted.pd) return nullptr;
-    if (window->type == IBV_MW_TYPE_2 && window->qpn != wanted.qpn) return nullptr;
-    if ((window->access & wanted.access) != wanted.access) return nullptr;
-    if (!inside(wanted.address, wanted.bytes, window->address, window->bytes)) return nullptr;
-    return static_cast<std::byte*>(region->addr) + window->offset +
-           (wanted.address - window->address);
+  if (const memory_region* const region = found.region) {
+    if (region->key != wanted.key || region->domain != wanted.domain) return nullptr;
+    if ((region->rights & wanted.rights) != wanted.rights) return nullptr;
+    if (!inside(wanted.address, wanted.bytes, region->iova, region->size)) return nullptr;
+    return region->start + (wanted.address - region->iova);
   }
-  return static_cast<std::byte*>(region->addr) + (wanted.address - region->iova);
+  const memory_window* const window = found.window;
+  if (window == nullptr || !wanted.remote || window->bound_key != wanted.key) return nullptr;
+  if (window->bound_to == nullptr || window->domain != wanted.domain) return nullptr;
+  if (window->is_type_2 && window->qpn != wanted.qpn) return nullptr;
+  if ((window->rights & wanted.rights) != wanted.rights) return nullptr;
+  if (!inside(wanted.address, wanted.bytes, window->address, window->bytes)) return nullptr;
+  return window->bound_to->start + window->offset + (wanted.address - window->address);
 }
 
-std::size_t memory_table::position_of(std::uint32_t index) const noexcept {
+std::size_t memory_keys::position_of(std::uint32_t index) const noexcept {
   const auto mask = slots_.size() - 1;
   auto position = index & mask;
   while (slots_[position].index != index && slots_[position].index != 0)
@@ -55,17 +50,17 @@ std::size_t memory_table::position_of(std::uint32_t index) const noexcept {
   return position;
 }
 
-const memory_table::slot& memory_table::find(std::uint32_t key) const noexcept {
+const memory_keys::slot& memory_keys::find(std::uint32_t key) const noexcept {
   static constexpr slot nothing;
   const auto index = index_of(key);
   return index == 0 ? nothing : slots_[position_of(index)];
 }
 
-memory_table::slot& memory_table::find(std::uint32_t key) noexcept {
+memory_keys::slot& memory_keys::find(std::uint32_t key) noexcept {
   return slots_[position_of(index_of(key))];
 }
 
-std::uint32_t memory_table::draw() {
+std::uint32_t memory_keys::draw() {
   if (drawn_left_ == 0) {
     fill_with_random(std::as_writable_bytes(std::span(drawn_)));
     drawn_left_ = drawn_.size();
@@ -73,14 +68,14 @@ std::uint32_t memory_table::draw() {
   return drawn_[--drawn_left_];
 }
 
-void memory_table::grow() {
+void memory_keys::grow() {
   const auto before = std::exchange(slots_, std::vector<slot>(2 * slots_.size()));
   for (const auto& each : before) {
     if (each.index != 0) slots_[position_of(each.index)] = each;
   }
 }
 
-memory_table::slot* memory_table::take_slot(std::uint32_t& key) {
+memory_keys::slot* memory_keys::take_slot(std::uint32_t& key) {
   if (taken_ >= most_ || taken_ >= most_indices) return nullptr;
   if (2 * (taken_ + 1) > slots_.size()) grow();
   for (;;) {
@@ -96,7 +91,7 @@ memory_table::slot* memory_table::take_slot(std::uint32_t& key) {
   }
 }
 
-void memory_table::free_slot(std::uint32_t key) {
+void memory_keys::free_slot(std::uint32_t key) {
   const auto mask = slots_.size() - 1;
   auto hole = position_of(index_of(key));
   if (slots_[hole].index == 0) return;
@@ -112,117 +107,114 @@ void memory_table::free_slot(std::uint32_t key) {
   }
 }
 
-int memory_table::add(memory_region& region) {
+bool memory_keys::add(memory_region& region) {
   const std::unique_lock lock(mutex_);
   std::uint32_t key = 0;
   auto* const taken = take_slot(key);
-  if (taken == nullptr) return ENOMEM;
+  if (taken == nullptr) return false;
   taken->region = &region;
-  region.lkey = region.rkey = key;
-  return 0;
+  region.key = key;
+  return true;
 }
 
-int memory_table::remove(memory_region& region) {
+bool memory_keys::remove(memory_region& region) {
   const std::unique_lock lock(mutex_);
-  if (region.windows != 0) return EBUSY;
-  free_slot(region.lkey);
-  return 0;
+  if (region.windows != 0) return false;
+  free_slot(region.key);
+  return true;
 }
 
-memory_region* memory_table::import(std::uint32_t key, const ibv_pd* pd) {
-  const std::unique_lock lock(mutex_);
-  auto* const region = std::as_const(*this).find(key).region;
-  if (region == nullptr || region->lkey != key || region->pd != pd) return nullptr;
-  region->imports.add();
-  return region;
+memory_region* memory_keys::region_of(std::uint32_t key, memory_domain domain) const noexcept {
+  auto* const region = find(key).region;
+  return region != nullptr && region->key == key && region->domain == domain ? region : nullptr;
 }
 
-int memory_table::add(memory_window& window) {
+bool memory_keys::add(memory_window& window) {
   const std::unique_lock lock(mutex_);
   std::uint32_t key = 0;
   auto* const taken = take_slot(key);
-  if (taken == nullptr) return ENOMEM;
+  if (taken == nullptr) return false;
   taken->window = &window;
-  window.rkey = key;
-  return 0;
+  window.next_key = key;
+  return true;
 }
 
-void memory_table::unbind(memory_window& window) {
+void memory_keys::unbind(memory_window& window) {
   if (window.bound_to != nullptr) --window.bound_to->windows;
   window.bound_to = nullptr;
 }
 
-void memory_table::remove(memory_window& window) {
+void memory_keys::remove(memory_window& window) {
   const std::unique_lock lock(mutex_);
   unbind(window);
-  free_slot(window.rkey);
+  free_slot(window.next_key);
 }
 
-std::uint32_t memory_table::choose_key(memory_window& window) {
+std::uint32_t memory_keys::choose_key(memory_window& window) {
   const std::unique_lock lock(mutex_);
-  auto& own = find(window.rkey);
+  auto& own = find(window.next_key);
   ++own.tag;
-  window.rkey = index_of(window.rkey) << tag_bits | own.tag;
-  return window.rkey;
+  window.next_key = index_of(window.next_key) << tag_bits | own.tag;
+  return window.next_key;
 }
 
-int memory_table::bind(const binding& wanted) {
+bool memory_keys::bind(const binding& wanted) {
   const std::unique_lock lock(mutex_);
   // Also 10.6.7.2.2: only the tag of a key is the consumer's choice.
   if (wanted.window == nullptr || std::as_const(*this).find(wanted.rkey).window != wanted.window)
-    return EINVAL;
-  if (wanted.window->pd != wanted.pd) return EINVAL;
+    return false;
   auto& window = *wanted.window;
-  const auto [address, bytes, access] = std::tuple(wanted.address, wanted.bytes, wanted.access);
+  if (window.domain != wanted.domain) return false;
+  const auto [address, bytes, rights] = std::tuple(wanted.address, wanted.bytes, wanted.rights);
   // 10.6.7.2.2: only an invalid window can be bound.
-  if (window.type == IBV_MW_TYPE_2 && (window.bound_to != nullptr || bytes == 0)) return EINVAL;
+  if (window.is_type_2 && (window.bound_to != nullptr || bytes == 0)) return false;
   auto* const region = wanted.region;
   if (bytes != 0) {
     if (region == nullptr || std::as_const(*this).find(wanted.region_key).region != region)
-      return EINVAL;
-    if (region->pd != window.pd) return EINVAL;
-    if ((region->access & IBV_ACCESS_MW_BIND) == 0) return EINVAL;
-    constexpr unsigned writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+      return false;
+    if (region->domain != window.domain) return false;
+    if ((region->rights & access::bind_window) == 0) return false;
+    constexpr unsigned writing = access::remote_write | access::remote_atomic;
     // A right of one's own means nothing for a window, but may stand among those of the peers.
     constexpr unsigned known =
-        writing | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
-    if ((access & ~known) != 0) return EINVAL;
-    if ((access & writing) != 0 && (region->access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
-    if (!inside(address, bytes, region->iova, region->length)) return EINVAL;
+        writing | access::remote_read | access::zero_based | access::local_write;
+    if ((rights & ~known) != 0) return false;
+    if ((rights & writing) != 0 && (region->rights & access::local_write) == 0) return false;
+    if (!inside(address, bytes, region->iova, region->size)) return false;
   }
   unbind(window);
-  if (window.type == IBV_MW_TYPE_2) {
+  if (window.is_type_2) {
     find(wanted.rkey).tag = static_cast<std::uint8_t>(wanted.rkey & tag_mask);
-    window.rkey = wanted.rkey;
+    window.next_key = wanted.rkey;
   }
   if (bytes != 0) {
     ++region->windows;
     window.bound_to = region;
     window.offset = address - region->iova;
   }
-  window.key = wanted.rkey;
-  window.address = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : address;
+  window.bound_key = wanted.rkey;
+  window.address = (rights & access::zero_based) != 0 ? 0 : address;
   window.bytes = bytes;
-  window.access = access;
+  window.rights = rights;
   window.qpn = wanted.qpn;
-  return 0;
+  return true;
 }
 
-bool memory_table::invalidate(std::uint32_t rkey, const ibv_pd* pd, std::uint32_t qpn) {
+bool memory_keys::invalidate(std::uint32_t rkey, memory_domain domain, std::uint32_t qpn) {
   const std::unique_lock lock(mutex_);
   auto* window = std::as_const(*this).find(rkey).window;
-  if (window == nullptr || window->key != rkey || window->type != IBV_MW_TYPE_2) return false;
-  if (window->bound_to == nullptr || window->pd != pd || window->qpn != qpn) return false;
+  if (window == nullptr || window->bound_key != rkey || !window->is_type_2) return false;
+  if (window->bound_to == nullptr || window->domain != domain || window->qpn != qpn) return false;
   unbind(*window);
   return true;
 }
 
-void memory_table::forget_queue_pair(std::uint32_t qpn) {
+void memory_keys::forget_queue_pair(std::uint32_t qpn) {
   const std::unique_lock lock(mutex_);
   for (auto& each : slots_) {
-    if (each.window == nullptr || each.window->type != IBV_MW_TYPE_2) continue;
+    if (each.window == nullptr || !each.window->is_type_2) continue;
     if (each.window->qpn == qpn) unbind(*each.window);
   }
 }
 
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

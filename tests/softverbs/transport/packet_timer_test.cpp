@@ -1,4 +1,4 @@
-#include <engine/packet_timer.hpp>
+#include <transport/packet_timer.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 namespace {
 
 using namespace std::chrono_literals;
@@ -65,4 +65,4 @@ TEST(packet_timer, forgets_what_is_sent_again) {
 }
 
 }  // namespace
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport

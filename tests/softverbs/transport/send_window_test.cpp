@@ -1,11 +1,11 @@
-#include <engine/send_window.hpp>
+#include <transport/send_window.hpp>
 
 #include <cstddef>
 #include <deque>
 
 #include <gtest/gtest.h>
 
-namespace softverbs::engine {
+namespace softverbs::transport {
 namespace {
 
 constexpr std::size_t mtu = 4096;
@@ -147,4 +147,4 @@ TEST(send_window, asks_for_acknowledgements_four_times_but_in_small_bursts) {
 }
 
 }  // namespace
-}  // namespace softverbs::engine
+}  // namespace softverbs::transport
