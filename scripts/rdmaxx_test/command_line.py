@@ -48,7 +48,7 @@ def parse(arguments: list[str]) -> Request:
     parser.add_argument("filter", nargs="*", help="part of a suite's, test's or check's name, or a glob")
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument("--quick", action="store_true", help="no guest, no sanitizers, cheap checks only")
-    extent.add_argument("--full", action="store_true", help="also the newer kernel, a pair of guests and the testbed's long test")
+    extent.add_argument("--full", action="store_true", help="also the newer kernel, a pair of guests, thread sanitizer in the guest and the testbed's long test")
     parser.add_argument("--device", metavar="NAME", help="use this machine's device instead of the guest's")
     parser.add_argument("--lane", action="append", default=[], metavar="LANE",
                         help="only these lanes (may be repeated; a glob; exact otherwise)")

@@ -28,7 +28,7 @@ class Plan:
 def make(request: Request) -> Plan:
     here = request.wants_lane("host")
     return Plan(
-        lanes=[lane for lane in _lanes(request) if request.wants_lane(lane.name)],
+        lanes=[lane for lane in _lanes(request) if _wants_lane(request, lane)],
         checks=[check for check in registry.ALL if here and _wants_check(request, check)],
         selftest=here and _wants_selftest(request),
     )
@@ -44,6 +44,12 @@ def _lanes(request: Request) -> list[Lane]:
     if not request.quick:
         found += lanes.guest_lanes(full=request.full)
     return found
+
+
+def _wants_lane(request: Request, lane: Lane) -> bool:
+    if lane.thorough and not request.full and not request.lanes:
+        return False
+    return request.wants_lane(lane.name)
 
 
 def _wants_check(request: Request, check: Check) -> bool:

@@ -11,39 +11,32 @@
 namespace softverbs::engine {
 
 int shared_receive_queue::post(const ibv_recv_wr& request) {
-  const std::lock_guard lock(mutex_);
-  return push(queue_, request);
+  return queue_.with_queue([&](transport::receive_queue& queue) { return push(queue, request); });
 }
 
 bool shared_receive_queue::take(transport::receive_work& out) {
-  const std::lock_guard lock(mutex_);
-  if (queue_.is_empty()) return false;
-  queue_.pop(out);
+  using taken = transport::shared_receive_queue::taken;
+  const auto found = queue_.take(out);
+  if (found == taken::nothing) return false;
   out.domain = domain_of(pd);
   out.completes_to = cq;
-  if (limit_ != 0 && queue_.size() < limit_) {
-    limit_ = 0;  // one event for each arming
-    owner.raise(IBV_EVENT_SRQ_LIMIT_REACHED, *this);
-  }
+  if (found == taken::request_below_limit) owner.raise(IBV_EVENT_SRQ_LIMIT_REACHED, *this);
   return true;
 }
 
 int shared_receive_queue::modify(const ibv_srq_attr& wanted, int mask) {
-  const std::lock_guard lock(mutex_);
-  const unsigned capacity = (mask & IBV_SRQ_MAX_WR) != 0 ? wanted.max_wr : queue_.capacity();
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
-  if (capacity == 0 || capacity > settings::get().max_qp_wr) return EINVAL;
-  if ((mask & IBV_SRQ_LIMIT) != 0 && wanted.srq_limit > capacity) return EINVAL;
-  if ((mask & IBV_SRQ_MAX_WR) != 0) {
-    if (!queue_.resize(capacity)) return EINVAL;
-  }
-  if ((mask & IBV_SRQ_LIMIT) != 0) limit_ = wanted.srq_limit;
-  return 0;
+  std::optional<unsigned> capacity;
+  std::optional<unsigned> limit;
+  if ((mask & IBV_SRQ_MAX_WR) != 0) capacity = wanted.max_wr;
+  if ((mask & IBV_SRQ_LIMIT) != 0) limit = wanted.srq_limit;
+  if (capacity && (*capacity == 0 || *capacity > settings::get().max_qp_wr)) return EINVAL;
+  return queue_.change(capacity, limit) ? 0 : EINVAL;
 }
 
 ibv_srq_attr shared_receive_queue::query() const {
-  const std::lock_guard lock(mutex_);
-  return {.max_wr = queue_.capacity(), .max_sge = queue_.most_elements(), .srq_limit = limit_};
+  const auto now = queue_.current();
+  return {.max_wr = now.capacity, .max_sge = now.most_elements, .srq_limit = now.limit};
 }
 
 srq_directory& srq_directory::of_process() {

@@ -1,8 +1,6 @@
-// A receive queue that several queue pairs take from, with a limit below which it calls for more,
-// and the XRC domain that such queues can belong to.
+// Shared receive queues of verbs, and the XRC domains that they can belong to.
 //
-// Owner: the user. Any thread; its lock is taken with a queue pair's lock held, never the other
-// way.
+// Owner: the user. Any thread may call any function.
 #pragma once
 
 #include <atomic>
@@ -11,7 +9,7 @@
 
 #include <engine/completion_queue.hpp>
 #include <infiniband/verbs.h>
-#include <transport/receive_queue.hpp>
+#include <transport/shared_receive_queue.hpp>
 
 namespace softverbs::engine {
 
@@ -33,7 +31,7 @@ class shared_receive_queue : public ibv_srq {
  public:
   shared_receive_queue(device_context& device, ibv_pd* protection, const ibv_srq_attr& wanted,
                        void* user_context)
-      : ibv_srq{}, owner(device), queue_(wanted.max_wr, wanted.max_sge), limit_(wanted.srq_limit) {
+      : ibv_srq{}, owner(device), queue_(wanted.max_wr, wanted.max_sge) {
     pd = protection;
     srq_context = user_context;
   }
@@ -59,9 +57,7 @@ class shared_receive_queue : public ibv_srq {
   completion_queue* cq = nullptr;
 
  private:
-  mutable std::mutex mutex_;
-  transport::receive_queue queue_;
-  unsigned limit_;
+  transport::shared_receive_queue queue_;
 };
 
 /// The SRQ of that number in the domain of this process; null if there is none. While `lock` is

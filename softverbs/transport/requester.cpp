@@ -299,8 +299,8 @@ void requester::send_atomic(burst& out, const send_work& work) {
 
 void requester::time_packet(std::uint64_t psn) {
   // Karn's rule: nothing that was sent before.
-  if (psn < highest_ || !timers_.wants_sample(psn, window_.bytes() / mtu())) return;
-  timers_.sample_sent(psn, around_.front.now());
+  if (psn >= highest_)
+    timers_.sent(psn, window_.bytes() / mtu(), [this] { return around_.front.now(); });
 }
 
 }  // namespace softverbs::transport

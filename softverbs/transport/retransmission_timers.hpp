@@ -24,17 +24,17 @@ class retransmission_timers {
  public:
   // --- samples ---
 
-  /// Whether the packet, which is sent for the first time (Karn's rule), is to be timed: only some
-  /// of those in a window of so many packets are.
-  [[nodiscard]] bool wants_sample(std::uint64_t psn, std::size_t window_packets) noexcept {
-    if (!timer_.has_room(psn, window_packets / packet_timer::most)) return false;
+  /// A packet is sent for the first time (Karn's rule). Some of those in a window of so many
+  /// packets are timed; for them `now()` is asked.
+  template <class Now>
+  void sent(std::uint64_t psn, std::size_t window_packets, Now now) noexcept {
+    if (!timer_.has_room(psn, window_packets / packet_timer::most)) return;
     if (round_trip_.is_known() && round_trip_.smoothed() < short_round_trip &&
         ++not_timed_ < packets_per_sample)
-      return false;
+      return;
     not_timed_ = 0;
-    return true;
+    timer_.sent(psn, now());
   }
-  void sample_sent(std::uint64_t psn, time_point now) noexcept { timer_.sent(psn, now); }
   /// Everything before `psn` has been answered; `now()` is asked if a packet among it was timed.
   template <class Now>
   void answered_before(std::uint64_t psn, Now now) noexcept {
