@@ -1,4 +1,4 @@
-"""Recordings of what a connection manager does (tests/softverbs/cm/cm_oracle.cpp), and how two of them differ.
+"""Recordings of what a connection manager does (tests/softverbs/cm_oracle/cm_oracle.cpp), and how two of them differ.
 
 A recording has, for each scenario, the steps of each side in their order: calls with what they returned, and events.
 """

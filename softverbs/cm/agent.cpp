@@ -10,7 +10,7 @@
 #include <base/log.hpp>
 #include <base/random.hpp>
 #include <base/start_thread.hpp>
-#include <cm/identifier.hpp>
+#include <cm/cm_id.hpp>
 #include <cm/message_source.hpp>
 #include <engine/epoll_until.hpp>
 #include <engine/fault_plan.hpp>
@@ -64,7 +64,7 @@ agent& agent::of_process() {
 agent::agent()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      neighbours_(epoll_.get()) {
+      liveness(epoll_.get()) {
   if (!epoll_ || !wake_fd_)
     throw std::system_error(errno, std::generic_category(), "no descriptor is left");
   ca_guid_ = random_number<std::uint64_t>();
@@ -88,14 +88,11 @@ void agent::wake() const {
 void agent::post(const engine::management_datagram& datagram) {
   {
     const std::lock_guard lock(inbox_mutex_);
-    // As a network does. What this process says to itself is as much as it has identifiers.
-    if (inbox_.size() >= most_in_inbox &&
-        datagram.came != engine::management_datagram::way::this_process) {
+    if (inbox_.size() >= most_in_inbox) {
       if (lost_++ == 0)
         log(log_level::warning,
             "more than {} messages of the connection manager wait: further ones are lost, and "
-            "their "
-            "senders repeat them",
+            "their senders repeat them",
             most_in_inbox);
       return;
     }
@@ -107,38 +104,22 @@ void agent::post(const engine::management_datagram& datagram) {
 void agent::post_data(std::uint32_t qpn) {
   {
     const std::lock_guard lock(inbox_mutex_);
-    // Whoever waits for it hears from its peer, too.
+    // The peer's RTU says the same.
     if (queue_pairs_with_data_.size() >= most_in_inbox) return;
     queue_pairs_with_data_.push_back(qpn);
   }
   wake();
 }
 
-void agent::data_came_to(std::uint32_t qpn) {
-  for (auto* each : all_) {
-    if (each->qp != nullptr && each->qp->qp_num == qpn) static_cast<void>(each->data_has_come());
+void agent::handle_first_data(std::uint32_t qpn) {
+  for (auto* each : ids.all()) {
+    if (each->qp != nullptr && each->qp->qp_num == qpn) static_cast<void>(each->data_arrived());
   }
 }
 
-// --- the directory ---------------------------------------------------------------------------
+// --- listeners -------------------------------------------------------------------------------
 
-std::uint32_t agent::enter(identifier& who, std::uint16_t port) {
-  constexpr unsigned all_numbers = 1U << 16U;
-  auto drawn = random_number<std::uint16_t>();
-  for (unsigned i = 0; i < all_numbers; ++i) {
-    const auto number = std::uint32_t{port} << 16U | drawn++;
-    // A late message to one that is gone is not for its successor.
-    if (std::ranges::find(left_, number) != left_.end()) continue;
-    if (by_number_.try_emplace(number, &who).second) return number;
-  }
-  return 0;
-}
-
-void agent::leave(std::uint32_t number) {
-  if (by_number_.erase(number) > 0) left_[next_left_++ % left_.size()] = number;
-}
-
-void agent::listen(const port_reservation& port, identifier& who) {
+void agent::listen(const port_reservation& port, cm_id& who) {
   for (std::size_t i = 0; i < port.boxes().size(); ++i) {
     const int fd = port.boxes()[i]->fd();
     listeners_[fd] = {.port = &port, .box = i, .who = &who};
@@ -151,65 +132,58 @@ void agent::stop_listening(const port_reservation& port) {
     if (listeners_.erase(box->fd()) == 0) continue;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box->fd(), nullptr);
     try {
-      empty(*box);   // whoever asked in the last moment gets an answer
-    } catch (...) {  // NOLINT(bugprone-empty-catch): or asks again
+      empty(*box);   // a request that came at the last moment is answered
+    } catch (...) {  // NOLINT(bugprone-empty-catch): or it is repeated
     }
   }
 }
 
-std::uint32_t agent::random_psn() { return random_number<std::uint32_t>() & wire::psn_mask; }
-
-void agent::set_timer(identifier& who, time_point when) {
+void agent::set_timer(cm_id& who, time_point when) {
   std::erase_if(timers_, [&](const auto& each) { return each.second == &who; });
   if (when == never) return;
   timers_.emplace(when, &who);
   wake();
 }
 
-void agent::forget(identifier& who) {
-  set_timer(who, never);
-  unwatch_neighbour(who);
-}
+// --- processes that end ----------------------------------------------------------------------
 
-// --- neighbours ------------------------------------------------------------------------------
-
-void agent::watch_neighbour(identifier& who, const net::address& address, std::uint16_t port) {
-  if (neighbours_.watch(who, address, port)) return;
-  bereaved_.insert(&who);
+void agent::watch_peer(cm_id& who, const net::address& address, std::uint16_t port) {
+  if (liveness.watch(who, address, port)) return;
+  peers_gone_.insert(&who);
   wake();
 }
 
-void agent::unwatch_neighbour(identifier& who) {
-  neighbours_.unwatch(who);
-  bereaved_.erase(&who);
+void agent::unwatch_peer(cm_id& who) {
+  liveness.unwatch(who);
+  peers_gone_.erase(&who);
 }
 
-void agent::hear_last_words() {
-  if (bereaved_.empty()) return;
+void agent::receive_from_gone_peers() {
+  if (peers_gone_.empty()) return;
   std::set<engine::station*> places;
-  for (const auto* const each : bereaved_) {
-    if (each->device() != nullptr) places.insert(each->device()->place);
+  for (const auto* const each : peers_gone_) {
+    if (each->address.device() != nullptr) places.insert(each->address.device()->place);
   }
   for (auto* const each : places) each->receive_pending();
   handle_inbox();
 }
 
-bool agent::tell_bereaved() {
-  const bool any = !bereaved_.empty();
-  while (!bereaved_.empty()) {
-    auto* const who = *bereaved_.begin();
-    bereaved_.erase(bereaved_.begin());
-    who->on_neighbour_gone();
+bool agent::report_gone_peers() {
+  const bool any = !peers_gone_.empty();
+  while (!peers_gone_.empty()) {
+    auto* const who = *peers_gone_.begin();
+    peers_gone_.erase(peers_gone_.begin());
+    who->on_peer_gone();
   }
   return any;
 }
 
-void agent::execute(const std::vector<last_will>& wills) {
-  for (const auto& will : wills) {
-    auto* const device = device_with(will.own);
-    const auto message = wire::decode_cm(will.message);
+void agent::send_orphan_disconnects(const std::vector<orphan_disconnect>& disconnects) {
+  for (const auto& [own, peer, dreq] : disconnects) {
+    auto* const device = device_with(own);
+    const auto message = wire::decode_cm(dreq);
     if (device == nullptr || !message) continue;
-    static_cast<void>(engine::send_management(*device->place, will.own, will.peer, *message));
+    static_cast<void>(engine::send_management(*device->place, own, peer, *message));
   }
 }
 
@@ -217,25 +191,25 @@ void agent::execute(const std::vector<last_will>& wills) {
 
 void agent::work() {
   time_point next = never;
-  auto next_look = clock::wall::time_point::max();
+  auto next_probe = clock::wall::time_point::max();
   for (;;) {
     std::array<epoll_event, 16> ready{};
     const int count =
-        engine::epoll_until(epoll_.get(), ready, std::min(clock::wall_time(next), next_look));
+        engine::epoll_until(epoll_.get(), ready, std::min(clock::wall_time(next), next_probe));
     const std::lock_guard lock(mutex);
     try {
       for (int i = 0; i < count; ++i) handle_descriptor(ready[static_cast<std::size_t>(i)].data.fd);
       handle_inbox();
-      bereaved_.merge(neighbours_.look());
-      hear_last_words();
-      tell_bereaved();
+      peers_gone_.merge(liveness.probe());
+      receive_from_gone_peers();
+      report_gone_peers();
       // While the clock is stopped, whoever moves it runs the timers.
       next = clock::is_stopped() ? never : run_timers();
     } catch (const std::exception& problem) {
-      // As a network does: what could not be handled is lost, and its sender repeats it.
+      // Like a message that a network loses: its sender repeats it.
       log(log_level::error, "a message of the connection manager is lost: {}", problem.what());
     }
-    next_look = neighbours_.next_look();
+    next_probe = liveness.next_probe();
   }
 }
 
@@ -249,9 +223,9 @@ void agent::handle_descriptor(int fd) {
     empty(*found->second.port->boxes()[found->second.box]);
     return;
   }
-  auto news = neighbours_.handle(fd);
-  bereaved_.merge(news.bereaved);
-  execute(news.wills);
+  auto report = liveness.handle(fd);
+  peers_gone_.merge(report.peers_gone);
+  send_orphan_disconnects(report.orphan_disconnects);
 }
 
 void agent::empty(const engine::mailbox& box) {
@@ -270,12 +244,12 @@ void agent::receive_letter(const engine::mailbox::letter& letter) {
                         .destination_port = wire::roce_udp_port};
   const auto packet = wire::intact_packet(flow, letter.packets);
   if (!packet || packet->header.destination_qpn != wire::management_qpn) return;
-  // What a user says who is not trusted is believed of its own port alone, on this host.
+  // A user who is not trusted may only send from a port of its own, on this host.
   if (!net::are_trusted(letter.sender) &&
       !(net::is_local(flow.source) &&
         net::owns_udp_socket(letter.sender.user, flow.source, flow.source_port)))
     return;
-  engine::receive_management(flow, *packet, engine::management_datagram::way::service);
+  engine::receive_management(flow, *packet, engine::management_datagram::arrival::service);
 }
 
 bool agent::handle_inbox() {
@@ -290,7 +264,7 @@ bool agent::handle_inbox() {
   }
   if (lost > 0) log(log_level::info, "{} messages of the connection manager were lost", lost);
   for (const auto& each : datagrams) handle(each);
-  for (const auto qpn : queue_pairs) data_came_to(qpn);
+  for (const auto qpn : queue_pairs) handle_first_data(qpn);
   return !datagrams.empty() || !queue_pairs.empty();
 }
 
@@ -302,28 +276,27 @@ bool agent::is_cut_off(const engine::management_datagram& datagram) {
 void agent::handle(const engine::management_datagram& datagram) {
   if (!is_believable(datagram, net::is_local(datagram.source)) || is_cut_off(datagram)) return;
   const auto& message = datagram.message;
-  if (message.kind == wire::cm_kind::request || message.kind == wire::cm_kind::sidr_request) {
+  if (message.kind == wire::cm_kind::req || message.kind == wire::cm_kind::sidr_req) {
     handle_request(datagram);
     return;
   }
-  // A request that is taken back, before its sender has learnt our number.
-  if (message.kind == wire::cm_kind::rejection && message.remote_id == 0) {
-    const auto found = requests_.find(
-        {.source = datagram.source, .ca_guid = wire::guid_in(message), .number = message.local_id});
-    if (found != requests_.end()) found->second->on_message(datagram);
+  if (wire::withdraws_request(message)) {
+    if (auto* const found = ids.with_request({.source = datagram.source,
+                                              .ca_guid = wire::guid_in(message),
+                                              .comm_id = message.local_id}))
+      found->on_message(datagram);
     return;
   }
-  const bool sidr = message.kind == wire::cm_kind::sidr_reply;
-  if (const auto found = by_number_.find(sidr ? message.local_id : message.remote_id);
-      found != by_number_.end()) {
-    found->second->on_message(datagram);
-    return;
+  const bool is_sidr = message.kind == wire::cm_kind::sidr_rep;
+  if (auto* const found = ids.with_comm_id(is_sidr ? message.local_id : message.remote_id)) {
+    found->on_message(datagram);
+  } else {
+    answer_without_receiver(datagram);
   }
-  answer_for_nobody(datagram);
 }
 
-void agent::answer_for_nobody(const engine::management_datagram& datagram) {
-  const auto answer = engine::answer_of_nobody(datagram.message);
+void agent::answer_without_receiver(const engine::management_datagram& datagram) {
+  const auto answer = wire::answer_without_receiver(datagram.message);
   if (!answer) return;
   auto* const device = device_with(datagram.destination);
   if (device == nullptr) return;
@@ -335,7 +308,7 @@ bool agent::refuse_for_fault_plan(const engine::management_datagram& datagram) {
   auto& plan = engine::fault_plan::of_process();
   if (!plan.is_active(engine::fault_site::request)) return false;
   const auto reason = plan.on_request();
-  auto answer = engine::answer_of_nobody(datagram.message);
+  auto answer = wire::answer_without_receiver(datagram.message);
   auto* const device = device_with(datagram.destination);
   if (!reason || !answer || device == nullptr) return false;
   answer->reason = *reason;
@@ -347,31 +320,32 @@ bool agent::refuse_for_fault_plan(const engine::management_datagram& datagram) {
 
 void agent::handle_request(const engine::management_datagram& datagram) {
   const auto& message = datagram.message;
-  const request_key key{
-      .source = datagram.source, .ca_guid = message.ca_guid, .number = message.local_id};
-  if (const auto found = requests_.find(key); found != requests_.end()) {
-    found->second->on_repeated_request();
+  if (auto* const known = ids.with_request(
+          {.source = datagram.source, .ca_guid = message.ca_guid, .comm_id = message.local_id})) {
+    known->on_message(datagram);
     return;
   }
   if (refuse_for_fault_plan(datagram)) return;
-  const bool is_datagram = message.kind == wire::cm_kind::sidr_request;
-  identifier* general = nullptr;
+  if (auto* const listener = listener_for(datagram)) {
+    listener->requests.on_request(datagram);
+  } else {
+    answer_without_receiver(datagram);
+  }
+}
+
+cm_id* agent::listener_for(const engine::management_datagram& request) const {
+  const auto& message = request.message;
+  const bool is_datagram = message.kind == wire::cm_kind::sidr_req;
+  cm_id* for_every_address = nullptr;
   for (const auto& [fd, each] : listeners_) {
-    const auto& box = *each.port->boxes()[each.box];
     if (service_id(each.who->ps, each.port->port()) != message.service_id ||
         each.who->is_datagram() != is_datagram)
       continue;
-    if (box.own_address() == datagram.destination) {
-      each.who->on_request(datagram);
-      return;
-    }
-    if (box.own_address() == net::address::any(datagram.destination.is_ipv4())) general = each.who;
+    const auto& own = each.port->boxes()[each.box]->own_address();
+    if (own == request.destination) return each.who;
+    if (own == net::address::any(request.destination.is_ipv4())) for_every_address = each.who;
   }
-  if (general != nullptr) {
-    general->on_request(datagram);
-  } else {
-    answer_for_nobody(datagram);
-  }
+  return for_every_address;
 }
 
 bool agent::settle() {
@@ -385,7 +359,7 @@ bool agent::settle() {
     handle_descriptor(fd);
   }
   any |= handle_inbox();
-  any |= tell_bereaved();
+  any |= report_gone_peers();
   return any;
 }
 

@@ -1,4 +1,5 @@
-// Where users learn what became of their identifiers: what an rdma_event_channel stands for.
+// What an rdma_event_channel stands for: the queue through which users learn what has become of
+// their ids.
 #pragma once
 
 #include <array>
@@ -7,15 +8,14 @@
 #include <engine/event_fd.hpp>
 #include <engine/station.hpp>
 #include <rdma/rdma_cma.h>
-#include <wire/cm_message.hpp>
 
 namespace softverbs::cm {
 
-class identifier;
+class cm_id;
 
 /// Made when something happens, handed out by rdma_get_cm_event, deleted when it is acknowledged.
 struct cm_event : rdma_cm_event {
-  identifier* owner = nullptr;  ///< who waits for its acknowledgement before it goes
+  cm_id* owner = nullptr;  ///< waits for the acknowledgement before it is destroyed
   std::array<std::byte, 224> data{};
 };
 
@@ -24,7 +24,7 @@ struct event_channel : rdma_event_channel {
 
   event_channel() : rdma_event_channel{} { fd = events.fd(); }
 
-  /// False in a child of the process that made it, where reading would rob the parent.
+  /// False in a child of the process that made it: reading there would take the parent's events.
   [[nodiscard]] bool is_alive() const noexcept {
     return generation_ == engine::process_generation();
   }

@@ -1,8 +1,8 @@
-// Whether a message of the connection manager comes from where it says it does.
+// Whether a message of the connection manager comes from the process that it claims to come from.
 //
-// Within a host the kernel tells a sender's address and UDP port, and the port stands in the upper
-// half of the sender's communication identifier. So nobody can speak for the connection of another
-// process. Between hosts the network is trusted, as RoCE does.
+// Within a host the kernel reports the sender's address and UDP port, and the port is the upper
+// half of the sender's comm id. So no process can speak for the connection of another. Between
+// hosts the network is trusted, as everywhere in RoCE.
 #pragma once
 
 #include <engine/management.hpp>

@@ -59,23 +59,23 @@ std::string_view message_of(const wire::headers& header, std::span<const std::by
   const auto message = wire::decode_cm(payload);
   if (!message) return {};
   switch (message->kind) {
-    case wire::cm_kind::request:
+    case wire::cm_kind::req:
       return "REQ";
-    case wire::cm_kind::receipt:
+    case wire::cm_kind::mra:
       return "MRA";
-    case wire::cm_kind::rejection:
+    case wire::cm_kind::rej:
       return "REJ";
-    case wire::cm_kind::reply:
+    case wire::cm_kind::rep:
       return "REP";
-    case wire::cm_kind::ready:
+    case wire::cm_kind::rtu:
       return "RTU";
-    case wire::cm_kind::disconnect_request:
+    case wire::cm_kind::dreq:
       return "DREQ";
-    case wire::cm_kind::disconnect_reply:
+    case wire::cm_kind::drep:
       return "DREP";
-    case wire::cm_kind::sidr_request:
+    case wire::cm_kind::sidr_req:
       return "SIDR_REQ";
-    case wire::cm_kind::sidr_reply:
+    case wire::cm_kind::sidr_rep:
       return "SIDR_REP";
   }
   return {};

@@ -483,7 +483,7 @@ class delivery {
     const auto qpn = decoded->header.destination_qpn;
     if (qpn == wire::management_qpn) {
       finish();
-      receive_management(flow_, *decoded, management_datagram::way::own_port);
+      receive_management(flow_, *decoded, management_datagram::arrival::own_port);
       return;
     }
     if (receiver_ == nullptr || receiver_->qpn != qpn) {

@@ -229,7 +229,7 @@ void well_known_port::sort(const net::receive_buffers::train& train) {
     const auto packets = train.bytes.subspan(begin, end - begin);
     begin = end;
     if (qpn == wire::management_qpn) {
-      sort_management(station_, flow_from(train), packets, train.segment_bytes);
+      dispatch_management(station_, flow_from(train), packets, train.segment_bytes);
     } else if (holds_port(own_, static_cast<std::uint16_t>(qpn >> 8))) {
       deliver(own_, train.source, train.source_port, packets, train.segment_bytes);
     } else if (hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets) &&
@@ -292,7 +292,7 @@ void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::b
   if (!packet) return;
   capture_received(flow, datagram);
   if (packet->header.destination_qpn == wire::management_qpn) {
-    receive_management(flow, *packet, management_datagram::way::well_known_port);
+    receive_management(flow, *packet, management_datagram::arrival::roce_port);
     return;
   }
   const auto receiver = find_in_process(flow.destination, packet->header.destination_qpn);

@@ -12,7 +12,7 @@ constexpr std::uint8_t cm_class = 0x07;
 constexpr std::uint8_t cm_class_version = 2;
 constexpr std::uint8_t method_send = 0x03;
 
-// A reply has its vendor in three bytes that were reserved before, the lowest first.
+// A REP carries its vendor id in three bytes that used to be reserved, the lowest first.
 constexpr std::array<std::size_t, 3> reply_vendor_bytes{15, 19, 23};
 
 /// Where the private data of a kind begins, behind the header, and how long it is.
@@ -23,22 +23,22 @@ struct private_place {
 
 private_place place_of(cm_kind kind) noexcept {
   switch (kind) {
-    case cm_kind::request:
+    case cm_kind::req:
       return {140, 92};
-    case cm_kind::receipt:
+    case cm_kind::mra:
       return {10, 222};
-    case cm_kind::rejection:
+    case cm_kind::rej:
       return {84, 148};
-    case cm_kind::reply:
+    case cm_kind::rep:
       return {36, 196};
-    case cm_kind::ready:
-    case cm_kind::disconnect_reply:
+    case cm_kind::rtu:
+    case cm_kind::drep:
       return {8, 224};
-    case cm_kind::disconnect_request:
+    case cm_kind::dreq:
       return {12, 220};
-    case cm_kind::sidr_request:
+    case cm_kind::sidr_req:
       return {16, 216};
-    case cm_kind::sidr_reply:
+    case cm_kind::sidr_rep:
       return {96, 136};
   }
   return {};
@@ -54,7 +54,7 @@ void for_each_field(Message& m, const Field& field) {
     field(m.remote_id, at(4), 32);
   };
   switch (m.kind) {
-    case cm_kind::request:
+    case cm_kind::req:
       field(m.local_id, at(0), 32);
       field(m.service_id, at(8), 64);
       field(m.ca_guid, at(16), 64);
@@ -89,19 +89,19 @@ void for_each_field(Message& m, const Field& field) {
       field(m.subnet_local, at(94, 4), 1);
       field(m.ack_timeout, at(95), 5);
       break;
-    case cm_kind::receipt:
+    case cm_kind::mra:
       ids();
       field(m.answered, at(8), 2);
       field(m.service_timeout, at(9), 5);
       break;
-    case cm_kind::rejection:
+    case cm_kind::rej:
       ids();
       field(m.answered, at(8), 2);
       field(m.additional_bytes, at(9), 7);
       field(m.reason, at(10), 16);
       for (std::size_t i = 0; i < m.additional.size(); ++i) field(m.additional[i], at(12 + i), 8);
       break;
-    case cm_kind::reply:
+    case cm_kind::rep:
       ids();
       field(m.qkey, at(8), 32);
       field(m.qpn, at(12), 24);
@@ -115,20 +115,20 @@ void for_each_field(Message& m, const Field& field) {
       field(m.srq, at(27, 3), 1);
       field(m.ca_guid, at(28), 64);
       break;
-    case cm_kind::ready:
-    case cm_kind::disconnect_reply:
+    case cm_kind::rtu:
+    case cm_kind::drep:
       ids();
       break;
-    case cm_kind::disconnect_request:
+    case cm_kind::dreq:
       ids();
       field(m.qpn, at(8), 24);
       break;
-    case cm_kind::sidr_request:
+    case cm_kind::sidr_req:
       field(m.local_id, at(0), 32);
       field(m.pkey, at(4), 16);
       field(m.service_id, at(8), 64);
       break;
-    case cm_kind::sidr_reply:
+    case cm_kind::sidr_rep:
       field(m.local_id, at(0), 32);
       field(m.status, at(4), 8);
       field(m.additional_bytes, at(5), 8);
@@ -165,6 +165,45 @@ std::uint64_t guid_in(const cm_message& message) noexcept {
   return load_big<std::uint64_t>(message.additional.data());
 }
 
+bool withdraws_request(const cm_message& message) noexcept {
+  return message.kind == cm_kind::rej && message.remote_id == 0;
+}
+
+bool is_for_service(const cm_message& message) noexcept {
+  // A withdrawal has to reach the process that got the request.
+  return message.kind == cm_kind::req || message.kind == cm_kind::sidr_req ||
+         withdraws_request(message);
+}
+
+std::optional<cm_message> answer_without_receiver(const cm_message& message) noexcept {
+  cm_message answer{.transaction = message.transaction,
+                    .local_id = message.remote_id,
+                    .remote_id = message.local_id};
+  switch (message.kind) {
+    case cm_kind::req:
+      answer.kind = cm_kind::rej;
+      answer.answered = cm_answered::req;
+      answer.reason = static_cast<std::uint16_t>(reject_reason::invalid_service);
+      return answer;
+    case cm_kind::rep:
+      answer.kind = cm_kind::rej;
+      answer.answered = cm_answered::rep;
+      answer.reason = static_cast<std::uint16_t>(reject_reason::invalid_id);
+      return answer;
+    case cm_kind::dreq:
+      answer.kind = cm_kind::drep;
+      return answer;
+    case cm_kind::sidr_req:
+      answer.kind = cm_kind::sidr_rep;
+      answer.local_id = message.local_id;
+      answer.status = sidr_status::unsupported;
+      answer.service_id = message.service_id;
+      return answer;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::size_t private_bytes(cm_kind kind) noexcept { return place_of(kind).bytes; }
 
 std::optional<cm_message> decode_cm(std::span<const std::byte> datagram) noexcept {
@@ -182,7 +221,7 @@ std::optional<cm_message> decode_cm(std::span<const std::byte> datagram) noexcep
   for_each_field(message, [&](auto& value, std::size_t bit, std::size_t bits) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(read_bits(body, bit, bits));
   });
-  if (message.kind == cm_kind::reply) {
+  if (message.kind == cm_kind::rep) {
     for (std::size_t i = 0; i < reply_vendor_bytes.size(); ++i)
       message.vendor_id |= std::to_integer<std::uint32_t>(body[reply_vendor_bytes[i]]) << 8 * i;
   }
@@ -204,7 +243,7 @@ mad encode(const cm_message& message) noexcept {
   for_each_field(message, [&](const auto& value, std::size_t bit, std::size_t bits) {
     write_bits(body, bit, bits, static_cast<std::uint64_t>(value));
   });
-  if (message.kind == cm_kind::reply) {
+  if (message.kind == cm_kind::rep) {
     for (std::size_t i = 0; i < reply_vendor_bytes.size(); ++i)
       body[reply_vendor_bytes[i]] = static_cast<std::byte>(message.vendor_id >> 8 * i);
   }

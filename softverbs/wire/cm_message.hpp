@@ -19,21 +19,21 @@ using mad = std::array<std::byte, mad_bytes>;
 
 /// The attribute that a datagram carries (16.7.1).
 enum class cm_kind : std::uint16_t {
-  request = 0x10,             ///< REQ
-  receipt = 0x11,             ///< MRA
-  rejection = 0x12,           ///< REJ
-  reply = 0x13,               ///< REP
-  ready = 0x14,               ///< RTU
-  disconnect_request = 0x15,  ///< DREQ
-  disconnect_reply = 0x16,    ///< DREP
-  sidr_request = 0x17,        ///< SIDR_REQ
-  sidr_reply = 0x18,          ///< SIDR_REP
+  req = 0x10,   ///< request for communication (12.6.5)
+  mra = 0x11,   ///< message receipt acknowledgment (12.6.6)
+  rej = 0x12,   ///< reject (12.6.7)
+  rep = 0x13,   ///< reply to a request (12.6.8)
+  rtu = 0x14,   ///< ready to use (12.6.9)
+  dreq = 0x15,  ///< request for communication release (12.6.10)
+  drep = 0x16,  ///< reply to that (12.6.11)
+  sidr_req = 0x17,
+  sidr_rep = 0x18,
 };
 
-/// What a receipt or a rejection is the answer to.
-enum class cm_answered : std::uint8_t { request = 0, reply = 1, other = 2 };
+/// The message that an MRA or a REJ answers.
+enum class cm_answered : std::uint8_t { req = 0, rep = 1, other = 2 };
 
-/// The reasons of rejections that this device gives or knows (table 108).
+/// The reasons of a REJ that this device gives or knows (table 108).
 enum class reject_reason : std::uint16_t {
   no_resources = 3,
   timeout = 4,
@@ -48,12 +48,12 @@ enum class sidr_status : std::uint8_t { success = 0, unsupported = 1, rejected =
 
 /// Every field of every message; which of them count follows from `kind`. Host byte order.
 struct cm_message {
-  cm_kind kind = cm_kind::request;
+  cm_kind kind = cm_kind::req;
   std::uint64_t transaction = 0;
   // Enhanced connection establishment: what vendors agree on among themselves.
   std::uint32_t vendor_id = 0;
   std::uint32_t vendor_options = 0;
-  std::uint32_t local_id = 0;  ///< the sender's; of a SIDR message: the request's
+  std::uint32_t local_id = 0;  ///< the sender's communication id; in a SIDR message: the request id
   std::uint32_t remote_id = 0;
 
   std::uint64_t service_id = 0;
@@ -91,11 +91,11 @@ struct cm_message {
   std::uint8_t target_ack_delay = 0;
   std::uint8_t failover = 0;
 
-  cm_answered answered = cm_answered::request;
+  cm_answered answered = cm_answered::req;
   std::uint8_t service_timeout = 0;
   std::uint16_t reason = 0;  ///< a reject_reason, or one that is not known here
   sidr_status status = sidr_status::success;
-  std::uint8_t additional_bytes = 0;  ///< of a rejection's or a SIDR reply's further information
+  std::uint8_t additional_bytes = 0;  ///< of the additional information in a REJ or a SIDR_REP
   std::array<std::byte, 72> additional{};
 
   /// private_bytes(kind) of them count.
@@ -104,13 +104,21 @@ struct cm_message {
   friend bool operator==(const cm_message&, const cm_message&) = default;
 };
 
-/// A rejection for want of an answer names its sender by the GUID of the request.
+/// A REJ with reason "timeout" names its sender by the CA GUID of its REQ (12.6.7.2).
 void put_guid(cm_message& message, std::uint64_t guid) noexcept;
 [[nodiscard]] std::uint64_t guid_in(const cm_message& message) noexcept;
 
+/// Whether a REJ withdraws a REQ whose receiver's comm id the sender does not know yet.
+[[nodiscard]] bool withdraws_request(const cm_message& message) noexcept;
+/// Whether the message is for the provider of a service: a request, or a withdrawn one.
+[[nodiscard]] bool is_for_service(const cm_message& message) noexcept;
+/// The answer to a message whose service or comm id is unknown here (12.6, 12.9.8). Nothing if such
+/// a message is ignored.
+[[nodiscard]] std::optional<cm_message> answer_without_receiver(const cm_message& message) noexcept;
+
 [[nodiscard]] std::size_t private_bytes(cm_kind kind) noexcept;
 
-/// Nothing if it is no message of the connection manager, or of a kind that is not known here.
+/// Nothing if the datagram is not a message of the connection manager, or of an unknown kind.
 [[nodiscard]] std::optional<cm_message> decode_cm(std::span<const std::byte> datagram) noexcept;
 [[nodiscard]] mad encode(const cm_message& message) noexcept;
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include <cm/last_will.hpp>
+#include <cm/liveness.hpp>
+#include <cm/liveness_monitor.hpp>
 #include <cm/message_source.hpp>
-#include <cm/neighbourhood.hpp>
-#include <cm/sign_of_life.hpp>
+#include <cm/orphan_disconnect.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/mailbox.hpp>
 #include <net/address.hpp>
@@ -56,39 +56,39 @@ void try_letter(std::span<const std::byte> bytes) {
   require(letter.sender.user == ::geteuid());
 }
 
-void try_will(std::span<const std::byte> bytes) {
-  const auto letter = cm::decode_will(bytes);
-  if (!letter || letter->is_valid == 0) return;
-  const auto message = wire::decode_cm(letter->will.message);
-  require(message && message->kind == wire::cm_kind::disconnect_request);
-  require(message->local_id == letter->number && !letter->will.peer.is_loopback());
+void try_orphan_disconnect(std::span<const std::byte> bytes) {
+  const auto update = cm::decode_orphan_disconnect(bytes);
+  if (!update || update->is_valid == 0) return;
+  const auto message = wire::decode_cm(update->disconnect.dreq);
+  require(message && message->kind == wire::cm_kind::dreq);
+  require(message->local_id == update->comm_id && !update->disconnect.peer.is_loopback());
 }
 
-void try_life(fuzz::input& from) {
+void try_liveness(fuzz::input& from) {
   const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
   {
-    cm::neighbourhood neighbours(epoll);
-    neighbours.show_life(own_name(), port);
-    std::array<int, 2> visitors{};
-    for (int& each : visitors) each = cm::connect_to_life(own_name(), port).release();
+    cm::liveness_monitor monitor(epoll);
+    monitor.announce(own_name(), port);
+    std::array<int, 2> watchers{};
+    for (int& each : watchers) each = cm::connect_to_watch(own_name(), port).release();
     const auto handle_all = [&] {
       std::array<epoll_event, 8> ready{};
       const int count = ::epoll_wait(epoll, ready.data(), ready.size(), 0);
       for (int i = 0; i < count; ++i) {
-        const auto news = neighbours.handle(ready[static_cast<std::size_t>(i)].data.fd);
-        require(news.known && news.bereaved.empty());
-        for (const auto& will : news.wills) require(!will.peer.is_loopback());
+        const auto report = monitor.handle(ready[static_cast<std::size_t>(i)].data.fd);
+        require(report.known && report.peers_gone.empty());
+        for (const auto& each : report.orphan_disconnects) require(!each.peer.is_loopback());
       }
     };
     handle_all();
     while (!from.is_empty()) {
-      const int who = visitors[from.below(visitors.size())];
+      const int who = watchers[from.below(watchers.size())];
       require(who >= 0);
       const auto bytes = from.bytes(from.below(255));
       ::send(who, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       handle_all();
     }
-    for (const int each : visitors) ::close(each);
+    for (const int each : watchers) ::close(each);
     handle_all();
   }
   ::close(epoll);
@@ -96,18 +96,16 @@ void try_life(fuzz::input& from) {
 
 void try_message(fuzz::input& from) {
   engine::management_datagram datagram;
-  datagram.came = static_cast<engine::management_datagram::way>(from.below(4));
+  datagram.arrived_by = static_cast<engine::management_datagram::arrival>(from.below(3));
   datagram.source_port = static_cast<std::uint16_t>(from.number(2));
   const bool is_local = from.chance();
   const auto message = wire::decode_cm(std::as_bytes(from.bytes(wire::mad{}.size())));
   if (!message) return;
   datagram.message = *message;
   const bool speaks_for_itself = message->local_id >> 16U == datagram.source_port;
-  if (!cm::is_believable(datagram, is_local) ||
-      datagram.came == engine::management_datagram::way::this_process || !is_local)
-    return;
-  require(speaks_for_itself || message->kind == wire::cm_kind::sidr_reply ||
-          (message->kind == wire::cm_kind::rejection && message->local_id == 0));
+  if (!cm::is_believable(datagram, is_local) || !is_local) return;
+  require(speaks_for_itself || message->kind == wire::cm_kind::sidr_rep ||
+          (message->kind == wire::cm_kind::rej && message->local_id == 0));
 }
 
 }  // namespace
@@ -117,7 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::input from({data, size});
   const auto what = from.below(5);
   if (what == 3) {
-    try_life(from);
+    try_liveness(from);
     return 0;
   }
   if (what == 4) {
@@ -126,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto rest = from.bytes(size);
   if (what == 0) try_letter(std::as_bytes(rest));
-  if (what == 1) try_will(std::as_bytes(rest));
+  if (what == 1) try_orphan_disconnect(std::as_bytes(rest));
   if (what == 2) {
     std::istringstream table(std::string(rest.begin(), rest.end()));
     static_cast<void>(net::owns_udp_socket(table, 0, net::address::loopback(true), 0x1234));

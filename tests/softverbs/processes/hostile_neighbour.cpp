@@ -31,7 +31,7 @@
 #include <vector>
 
 #include <arpa/inet.h>
-#include <cm/last_will.hpp>
+#include <cm/orphan_disconnect.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/packet_ring.hpp>
 #include <fcntl.h>
@@ -237,7 +237,7 @@ int attack_letters() {
                             .destination_port = wire::roce_udp_port};
       for (std::uint32_t i = 0; i < many / 4; ++i) {
         const auto qpn = std::uint32_t{each.port} << 8U | (i & 0xffU);
-        const wire::cm_message end{.kind = wire::cm_kind::disconnect_request,
+        const wire::cm_message end{.kind = wire::cm_kind::dreq,
                                    .local_id = std::uint32_t{victim.port} << 16U | i,
                                    .remote_id = std::uint32_t{each.port} << 16U | i};
         tried += send_with(fd, letter_of(flow, send_of(flow, qpn, i)), {}) ? 1 : 0;
@@ -266,13 +266,13 @@ int attack_requests() {
                             .source_port = victim.port,
                             .destination_port = wire::roce_udp_port};
       for (std::uint32_t i = 0; i < many; ++i) {
-        wire::cm_message request{.kind = wire::cm_kind::request,
+        wire::cm_message request{.kind = wire::cm_kind::req,
                                  .transaction = i,
                                  .local_id = std::uint32_t{victim.port} << 16U | i,
                                  .service_id = service,
                                  .ca_guid = i};
-        if (i % 3 == 1) request.kind = wire::cm_kind::sidr_request;
-        if (i % 3 == 2) request.kind = wire::cm_kind::rejection;
+        if (i % 3 == 1) request.kind = wire::cm_kind::sidr_req;
+        if (i % 3 == 2) request.kind = wire::cm_kind::rej;
         tried += send_with(fd, letter_of(flow, message_of(flow, request)), {}) ? 1 : 0;
       }
     }
@@ -286,14 +286,13 @@ int attack_liveness() {
     for (std::uint32_t i = 0; i < many; ++i) {
       const int fd = connected(SOCK_SEQPACKET, each.name);
       if (fd < 0) continue;
-      const auto number = std::uint32_t{each.port} << 16U | i;
-      cm::will_letter letter{.number = number, .is_valid = 1, .will = {}};
-      letter.will.own = each.address;
-      letter.will.peer = each.address;
-      letter.will.peer.raw.back() ^= 3U;
-      letter.will.message =
-          wire::encode({.kind = wire::cm_kind::disconnect_request, .local_id = number});
-      send_with(fd, bytes_of(letter), {});
+      const auto comm_id = std::uint32_t{each.port} << 16U | i;
+      cm::orphan_disconnect_update update{.comm_id = comm_id, .is_valid = 1, .disconnect = {}};
+      update.disconnect.own = each.address;
+      update.disconnect.peer = each.address;
+      update.disconnect.peer.raw.back() ^= 3U;
+      update.disconnect.dreq = wire::encode({.kind = wire::cm_kind::dreq, .local_id = comm_id});
+      send_with(fd, bytes_of(update), {});
       send_with(fd, bytes_of(i), std::array{0, 0, 0});
       ++tried;
     }
@@ -349,7 +348,7 @@ int attack_datagrams() {
                             .destination_port = port};
       for (std::uint32_t i = 0; i < many; ++i) {
         const wire::cm_message lie{
-            .kind = i % 2 == 0 ? wire::cm_kind::disconnect_request : wire::cm_kind::rejection,
+            .kind = i % 2 == 0 ? wire::cm_kind::dreq : wire::cm_kind::rej,
             .local_id = i % 4 < 2 ? 0U : std::uint32_t{everybody.front().port} << 16U | i,
             .remote_id = std::uint32_t{each.port} << 16U | i};
         for (auto packet : {message_of(flow, lie),
