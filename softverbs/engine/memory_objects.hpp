@@ -17,7 +17,7 @@ struct memory_region : ibv_mr, transport::memory_region {
 struct memory_window : ibv_mw, transport::memory_window {};
 
 [[nodiscard]] inline transport::memory_domain domain_of(const ibv_pd* pd) noexcept {
-  return transport::memory_domain{reinterpret_cast<std::uintptr_t>(pd)};
+  return {.id = reinterpret_cast<std::uintptr_t>(pd)};
 }
 
 }  // namespace softverbs::engine

@@ -67,18 +67,16 @@ bool plan_looks_at_operations() {
 int queue_pair::post_receive(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const std::lock_guard lock(where->mutex);
   for (auto* request = list; request != nullptr; request = request->next) {
-    int failure = 0;
-    if (attributes.qp_state == IBV_QPS_RESET || made.srq != nullptr || made.receive_cq == nullptr) {
-      failure = EINVAL;
-    } else if (attributes.qp_state != IBV_QPS_ERR) {
-      failure = push(receives, *request);
-    } else if (request->num_sge < 0 ||
-               static_cast<unsigned>(request->num_sge) > made.capacities.max_recv_sge) {
-      failure = EINVAL;
-    } else {
+    const bool impossible = attributes.qp_state == IBV_QPS_RESET || made.srq != nullptr ||
+                            made.receive_cq == nullptr || request->num_sge < 0 ||
+                            static_cast<unsigned>(request->num_sge) > made.capacities.max_recv_sge;
+    int failure = impossible ? EINVAL : 0;
+    if (failure == 0 && attributes.qp_state == IBV_QPS_ERR) {
       transport::receive_work flushed;
       flushed.id = request->wr_id;
       static_cast<void>(complete({.request = flushed, .result = status::flushed}));
+    } else if (failure == 0) {
+      failure = push(receives, *request);
     }
     if (failure != 0) {
       *bad = request;
@@ -272,7 +270,7 @@ transport::front_end::taken queue_pair::take_receive(std::uint32_t xrc_srqn,
 }
 
 transport::memory_domain queue_pair::domain_of_queue(std::uint32_t xrc_srqn) {
-  auto found = transport::memory_domain::none;
+  transport::memory_domain found{};
   srq_directory::of_process().with(made.domain, xrc_srqn,
                                    [&](shared_receive_queue& srq) { found = domain_of(srq.pd); });
   return found;

@@ -6,7 +6,11 @@
 
 namespace softverbs::transport {
 
-enum class memory_domain : std::uintptr_t { none = 0 };
+struct memory_domain {
+  std::uintptr_t id = 0;  ///< 0: none
+
+  friend constexpr bool operator==(const memory_domain&, const memory_domain&) = default;
+};
 
 /// Rights to memory (10.6.3.2). The numbers are those of ibv_access_flags.
 namespace access {

@@ -29,14 +29,14 @@ struct memory_region {
   std::uint64_t size = 0;
   std::uint64_t iova = 0;  ///< by which requests know its first byte
   unsigned rights = 0;     ///< access::…
-  memory_domain domain = memory_domain::none;
+  memory_domain domain{};
   std::uint32_t key = 0;
   unsigned windows = 0;  ///< bound to it; guarded by the table's lock
 };
 
 /// Domain and kind are set by the front end before it adds the window.
 struct memory_window {
-  memory_domain domain = memory_domain::none;
+  memory_domain domain{};
   /// A window of type 2B: bound through a queue pair, and the tag of its key is the user's choice.
   bool is_type_2 = false;
   std::uint32_t next_key = 0;  ///< that the next binding has, or the current one
@@ -56,7 +56,7 @@ class memory_keys {
   /// What the memory is to be used for.
   struct request {
     std::uint32_t key = 0;
-    memory_domain domain = memory_domain::none;
+    memory_domain domain{};
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
     unsigned rights = 0;    ///< all of these are needed
@@ -114,7 +114,7 @@ class memory_keys {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;  ///< 0 unbinds a window of type 1
     unsigned rights = 0;
-    memory_domain domain = memory_domain::none;  ///< of the queue pair
+    memory_domain domain{};  ///< of the queue pair
     std::uint32_t qpn = 0;
   };
   /// False if a rule forbids it (10.6.7.2). Window and region may have been destroyed: they are not

@@ -15,7 +15,7 @@ namespace softverbs::transport {
 struct configuration {
   service kind = service::rc;
   std::uint32_t qpn = 0;
-  memory_domain domain = memory_domain::none;
+  memory_domain domain{};
   bool shares_receives = false;  ///< with others, in a shared receive queue
 };
 

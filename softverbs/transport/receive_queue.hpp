@@ -17,8 +17,8 @@ namespace softverbs::transport {
 struct receive_work {
   std::uint64_t id = 0;  ///< the user's: wr_id
   std::vector<element> into;
-  memory_domain domain = memory_domain::none;  ///< that its memory has to belong to
-  void* completes_to = nullptr;                ///< for the front end, if it has to know where
+  memory_domain domain{};        ///< that its memory has to belong to
+  void* completes_to = nullptr;  ///< for the front end, if it has to know where
 
   [[nodiscard]] std::uint64_t capacity() const {
     std::uint64_t bytes = 0;

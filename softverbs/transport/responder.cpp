@@ -156,10 +156,10 @@ void responder::reject(wire::nak code, status receive_status, event told) {
 }
 
 void responder::report_failure() {
-  const auto told = failure_ ? failure_->told : std::nullopt;
-  if (!told) return;
+  if (!failure_ || !failure_->told) return;
+  const auto [told, result] = *failure_;
   if (have_receive_) {
-    complete_receive({.request = receive_, .result = failure_->result, .solicited = true});
+    complete_receive({.request = receive_, .result = result, .solicited = true});
   } else {
     around_.front.raise(*told);
   }

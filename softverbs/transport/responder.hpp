@@ -107,7 +107,7 @@ class responder {
   bool discarding_ = false;  ///< UC: the rest of a damaged message
   bool have_receive_ = false;
   receive_work receive_;
-  memory_domain remote_domain_ = memory_domain::none;  ///< that memory named by packets is in
+  memory_domain remote_domain_{};  ///< that memory named by packets is in
   std::uint64_t received_ = 0;
   std::uint64_t write_address_ = 0;
   std::uint64_t write_left_ = 0;

@@ -202,7 +202,7 @@ void responder::complete_receive(receive_completion done) {
   have_receive_ = false;
   const bool good = done.result == status::success;
   const bool kept = around_.front.complete(done);
-  if (!failure_ && (!kept || !good)) failure_.emplace();
+  if (!failure_ && (!kept || !good)) failure_ = failure{};
 }
 
 void responder::answer_later(response accepted, std::uint32_t packets) {

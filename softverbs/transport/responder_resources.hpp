@@ -21,7 +21,7 @@ struct response {
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
   std::uint32_t bytes = 0;
-  memory_domain domain = memory_domain::none;
+  memory_domain domain{};
   std::uint64_t original = 0;
   std::uint32_t sent = 0;  ///< packets
   bool repeated = false;   ///< asked for again; the requester does not count it any more

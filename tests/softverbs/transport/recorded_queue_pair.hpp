@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <ostream>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,12 +41,12 @@ struct completed_receive {
   friend bool operator==(const completed_receive&, const completed_receive&) = default;
 };
 
-inline void PrintTo(const completed_send& shown, std::ostream* to) {
-  *to << "send " << shown.id << " status " << static_cast<int>(shown.result);
+inline std::ostream& operator<<(std::ostream& to, const completed_send& shown) {
+  return to << "send " << shown.id << " status " << static_cast<int>(shown.result);
 }
-inline void PrintTo(const completed_receive& shown, std::ostream* to) {
-  *to << "receive " << shown.id << " status " << static_cast<int>(shown.result) << " bytes "
-      << shown.bytes << " immediate " << shown.immediate;
+inline std::ostream& operator<<(std::ostream& to, const completed_receive& shown) {
+  return to << "receive " << shown.id << " status " << static_cast<int>(shown.result) << " bytes "
+            << shown.bytes << " immediate " << shown.immediate;
 }
 
 class recorded_queue_pair final : private front_end, private packet_sink {

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using wire::operation;
 using psns = std::vector<std::uint32_t>;
 
-constexpr auto mtu = static_cast<std::uint32_t>(recorded_queue_pair::mtu);
+constexpr std::uint32_t mtu = recorded_queue_pair::mtu;
 
 send_work request(opcode op, std::uint64_t id) { return {.id = id, .op = op, .signaled = true}; }
 
@@ -170,8 +170,8 @@ TEST(requester, c9_7_5_1_a_read_answers_for_what_came_before_it) {
   EXPECT_EQ(qp.sends_completed, (std::vector<completed_send>{{.id = 1}}));
   qp.receive({.op = operation::read_response_last, .psn = 2}, bytes);
   EXPECT_EQ(qp.sends_completed.size(), 2U);
-  EXPECT_EQ(qp.memory[2 * mtu - 1], std::byte{7});
-  EXPECT_EQ(qp.memory[2 * mtu], std::byte{0});
+  EXPECT_EQ(qp.memory[std::size_t{2} * mtu - 1], std::byte{7});
+  EXPECT_EQ(qp.memory[std::size_t{2} * mtu], std::byte{0});
 }
 
 TEST(requester, c9_7_5_1_a_lost_response_is_asked_for_again_from_there) {
