@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <base/lock_order.hpp>
 #include <base/log_limit.hpp>
 #include <engine/clock.hpp>
 #include <engine/event_fd.hpp>
@@ -118,7 +119,7 @@ class completion_queue : public ibv_cq_ex {
   void has_overflowed_again(std::uint32_t qpn);
 
   std::mutex reader_mutex_;  ///< taken before mutex_
-  std::mutex mutex_;
+  ranked_mutex<lock_rank::completions> mutex_;
   std::vector<completion> ring_;
   std::uint64_t head_ = 0;  ///< next to be written
   std::uint64_t tail_ = 0;  ///< next to be read

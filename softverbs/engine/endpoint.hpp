@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include <base/lock_order.hpp>
 #include <engine/clock.hpp>
 #include <net/address.hpp>
 #include <sys/uio.h>
@@ -40,8 +41,8 @@ class endpoint : public std::enable_shared_from_this<endpoint> {
   explicit endpoint(std::uint32_t number);
 
   const std::uint32_t qpn;
-  const std::uint32_t order;         ///< 1 for the first of the process
-  std::mutex mutex;                  ///< the lock of the queue pair
+  const std::uint32_t order;                  ///< 1 for the first of the process
+  ranked_mutex<lock_rank::queue_pair> mutex;  ///< the lock of the queue pair
   queue_pair* owner = nullptr;       ///< null when it has been destroyed; guarded by `mutex`
   std::atomic<bool> closed = false;  ///< the queue pair has been destroyed
   time_point timer_set_for = never;  ///< the next call of on_timer; guarded by `mutex`
@@ -69,7 +70,7 @@ class endpoint : public std::enable_shared_from_this<endpoint> {
   /// has none.
   [[nodiscard]] static inbox& spare();
 
-  std::mutex inbox_mutex_;
+  ranked_mutex<lock_rank::inbox> inbox_mutex_;
   inbox inbox_;
 };
 

@@ -1,4 +1,5 @@
-// Waiting for descriptors until a moment of the wall's clock: how the threads of the library sleep.
+// How the threads of the library sleep: until a descriptor is ready or a moment of the steady clock
+// has come. Any thread.
 #pragma once
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 #include <base/log.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/passed_descriptors.hpp>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +23,24 @@ constexpr int connections_per_turn = 16;
 
 }  // namespace
 
+class incoming_rings::watched_connection final : public packet_source {
+ public:
+  explicit watched_connection(incoming_rings& owner) : owner_(owner) {}
+  bool receive(receive_state& state, std::uint32_t events) override {
+    // Bells are for the progress thread: a user who answered one would leave it asleep with its
+    // neighbours believing that it is awake.
+    owner_.on_event(*this, (events & (EPOLLHUP | EPOLLERR)) != 0, !state.called_by_user);
+    return false;  // packets are in the rings, not here
+  }
+
+ private:
+  incoming_rings& owner_;
+};
+
+std::unique_ptr<packet_source> incoming_rings::make_source() {
+  return std::make_unique<watched_connection>(*this);
+}
+
 incoming_rings::limits incoming_rings::limits_of_process() {
   limits bounds;
   rlimit descriptors{};
@@ -30,8 +49,8 @@ incoming_rings::limits incoming_rings::limits_of_process() {
   return bounds;
 }
 
-incoming_rings::incoming_rings(const limits& bounds, watch_function watch)
-    : limits_(bounds), watch_(std::move(watch)) {}
+incoming_rings::incoming_rings(const limits& bounds, source_watcher& watcher)
+    : limits_(bounds), watcher_(watcher) {}
 
 bool incoming_rings::accept_from(const ring_listener& listener) {
   reserve_.provide();
@@ -46,14 +65,18 @@ bool incoming_rings::accept_from(const ring_listener& listener) {
     private_descriptor connection(fd);
     const auto writer = net::credentials_of_peer(fd);
     if (!writer || !net::are_trusted(*writer)) continue;  // which closes it
-    auto made = std::make_unique<newcomer>(newcomer{.connection = std::move(connection),
+    auto made = std::make_unique<newcomer>(newcomer{.watched = make_source(),
+                                                    .connection = std::move(connection),
                                                     .writer = *writer,
                                                     .destination = listener.own_address(),
                                                     .destination_port = listener.port()});
     // Nearly always the offer is there already.
     if (take_offer(*made) != outcome::pending) continue;
-    if (newcomers_.size() >= limits_.without_offer) newcomers_.erase(newcomers_.begin());
-    watch_(fd, made.get());
+    if (newcomers_.size() >= limits_.without_offer) {
+      end(*newcomers_.front());
+      newcomers_.erase(newcomers_.begin());
+    }
+    watcher_.add(fd, *made->watched, EPOLLIN);
     newcomers_.push_back(std::move(made));
   }
   return true;
@@ -94,20 +117,21 @@ incoming_rings::outcome incoming_rings::take_offer(newcomer& from) {
     return outcome::refused;
   }
   std::unique_ptr<ring> made(
-      new ring{.reader = ring_reader(std::move(from.connection), std::move(memory)),
+      new ring{.connection = make_source(),
+               .reader = ring_reader(std::move(from.connection), std::move(memory)),
                .source = offer.source,
                .destination = from.destination,
                .source_port = offer.source_port,
                .destination_port = from.destination_port,
                .writer = from.writer});
-  watch_(fd, made.get());
+  watcher_.add(fd, *made->connection, EPOLLIN);
   rings_.push_back(std::move(made));
   return outcome::taken;
 }
 
-void incoming_rings::on_event(const void* tag, bool has_ended, bool answer_bells) {
-  const auto known =
-      std::ranges::find_if(rings_, [&](const auto& each) { return each.get() == tag; });
+void incoming_rings::on_event(const packet_source& connection, bool has_ended, bool answer_bells) {
+  const auto known = std::ranges::find_if(
+      rings_, [&](const auto& each) { return each->connection.get() == &connection; });
   if (known != rings_.end()) {
     auto& reader = (*known)->reader;
     if (has_ended) reader.writer_has_gone();
@@ -115,15 +139,27 @@ void incoming_rings::on_event(const void* tag, bool has_ended, bool answer_bells
     if (reader.is_finished()) forget(static_cast<std::size_t>(known - rings_.begin()));
     return;
   }
-  const auto waiting =
-      std::ranges::find_if(newcomers_, [&](const auto& each) { return each.get() == tag; });
+  const auto waiting = std::ranges::find_if(
+      newcomers_, [&](const auto& each) { return each->watched.get() == &connection; });
   if (waiting == newcomers_.end()) return;
   auto who = std::move(*waiting);
   newcomers_.erase(waiting);
-  if (take_offer(*who) == outcome::pending) newcomers_.push_back(std::move(who));
+  if (take_offer(*who) == outcome::pending) {
+    newcomers_.push_back(std::move(who));
+  } else {
+    end(*who);
+  }
+}
+
+void incoming_rings::end(newcomer& who) {
+  // It has no connection any more if that is a ring's now.
+  if (who.connection) watcher_.remove(who.connection.get());
+  ended_.push_back(std::move(who.watched));
 }
 
 void incoming_rings::forget(std::size_t index) {
+  watcher_.remove(rings_[index]->reader.connection());
+  ended_.push_back(std::move(rings_[index]->connection));
   rings_.erase(rings_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 

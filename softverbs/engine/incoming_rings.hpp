@@ -6,17 +6,17 @@
 // on, and what it has put into the ring is lost. When the process has no descriptors left, rings
 // are refused in the same way.
 //
-// Owned by a station; every call is made with its receiving lock held.
+// Owner: the packet_receiver; every call is made with its receiving lock held.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include <engine/packet_ring.hpp>
+#include <engine/packet_source.hpp>
 #include <engine/reserve_descriptor.hpp>
 #include <engine/ring_listener.hpp>
 #include <net/address.hpp>
@@ -36,6 +36,7 @@ class incoming_rings {
 
   /// A ring and what its writer says of itself.
   struct ring {
+    std::unique_ptr<packet_source> connection;  ///< what is watched
     ring_reader reader;
     net::address source;
     net::address destination;
@@ -44,19 +45,17 @@ class incoming_rings {
     net::credentials writer;
   };
 
-  /// Tells about the connection `fd` by on_event(tag) from now on.
-  using watch_function = std::function<void(int fd, const void* tag)>;
-
-  incoming_rings(const limits& bounds, watch_function watch);
+  /// Has its connections watched by `watcher`.
+  incoming_rings(const limits& bounds, source_watcher& watcher);
   incoming_rings(const incoming_rings&) = delete;
   incoming_rings& operator=(const incoming_rings&) = delete;
 
   /// Neighbours wait. False if this process cannot even refuse them now: listening on would be
   /// spinning, so do something else for a while.
   [[nodiscard]] bool accept_from(const ring_listener& listener);
-  /// Something has happened to the connection that was watched with that tag, which may be of a
-  /// ring that exists no more. Bells are answered only if the caller is the thread that sleeps.
-  void on_event(const void* tag, bool has_ended, bool answer_bells);
+  /// Something has happened to the connection, which may be of a ring that exists no more. Bells
+  /// are answered only if the caller is the thread that sleeps.
+  void on_event(const packet_source& connection, bool has_ended, bool answer_bells);
 
   [[nodiscard]] std::size_t size() const noexcept { return rings_.size(); }
   [[nodiscard]] bool is_empty() const noexcept { return rings_.empty(); }
@@ -65,6 +64,7 @@ class incoming_rings {
   /// the ring.
   template <class Handle>
   bool read(Handle handle) {
+    ended_.clear();
     bool any = false;
     for (std::size_t i = 0; i < rings_.size(); ++i) {
       auto& each = *rings_[i];
@@ -81,8 +81,10 @@ class incoming_rings {
   [[nodiscard]] bool prepare_for_sleep();
 
  private:
+  class watched_connection;
   /// A connection without a ring as yet.
   struct newcomer {
+    std::unique_ptr<packet_source> watched;
     private_descriptor connection;
     net::credentials writer;
     net::address destination;
@@ -92,13 +94,18 @@ class incoming_rings {
 
   [[nodiscard]] outcome take_offer(newcomer& from);
   [[nodiscard]] bool has_place_for(const net::credentials& writer) const;
+  [[nodiscard]] std::unique_ptr<packet_source> make_source();
+  void end(newcomer& who);
   void forget(std::size_t index);
 
   limits limits_;
-  watch_function watch_;
+  source_watcher& watcher_;
   reserve_descriptor reserve_;
   std::vector<std::unique_ptr<newcomer>> newcomers_;
   std::vector<std::unique_ptr<ring>> rings_;
+  /// Of connections that were closed: whoever handles what is ready may still ask them. Nobody does
+  /// while the rings are read.
+  std::vector<std::unique_ptr<packet_source>> ended_;
 };
 
 }  // namespace softverbs::engine

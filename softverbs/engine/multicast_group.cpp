@@ -1,10 +1,12 @@
 #include <engine/multicast_group.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <span>
 #include <utility>
 
-#include <engine/capture.hpp>
-#include <engine/queue_pair.hpp>
+#include <engine/packet_delivery.hpp>
+#include <sys/epoll.h>
 #include <wire/packet.hpp>
 
 namespace softverbs::engine {
@@ -26,37 +28,48 @@ bool multicast_group::detach(const endpoint& who) {
   return std::erase_if(members_, [&](const auto& each) { return each.get() == &who; }) > 0;
 }
 
-bool multicast_group::receive(net::receive_buffers& buffers) const {
-  const auto trains = buffers.receive(*socket_);
+bool multicast_group::receive(receive_state& state, std::uint32_t /*events*/) {
+  const auto trains = state.buffers.receive(*socket_);
   for (const auto& train : trains) {
-    const wire::flow flow{.source = train.source,
-                          .destination = socket_->own_address(),
-                          .source_port = train.source_port,
-                          .destination_port = wire::roce_udp_port};
-    for (auto rest = train.bytes; !rest.empty();) {
-      const auto datagram = rest.first(std::min(rest.size(), train.segment_bytes));
-      rest = rest.subspan(datagram.size());
-      deliver(flow, datagram);
-    }
+    packet_delivery into({.flow = {.source = train.source,
+                                   .destination = socket_->own_address(),
+                                   .source_port = train.source_port,
+                                   .destination_port = wire::roce_udp_port},
+                          .came = inbound::way::well_known_port});
+    packet_delivery::for_each_packet(
+        train.bytes, train.segment_bytes,
+        [&](std::span<const std::byte> datagram) { into.deliver_to_group(datagram, members_); });
   }
+  if (!trains.empty()) state.busiest = this;
   return !trains.empty();
 }
 
-void multicast_group::deliver(const wire::flow& flow, std::span<const std::byte> datagram) const {
-  const auto packet = wire::intact_packet(flow, datagram);
-  if (!packet || packet->header.destination_qpn != wire::multicast_qpn) return;
-  capture_received(flow, datagram);
-  const inbound in{.packet = *packet,
-                   .source = flow.source,
-                   .destination = flow.destination,
-                   .source_port = flow.source_port,
-                   .came = inbound::way::well_known_port};
-  for (const auto& member : members_) {
-    const std::lock_guard lock(member->mutex);
-    if (member->owner == nullptr) continue;
-    member->owner->receive(in);
-    member->owner->after_receiving(false);
+int multicast_groups::attach(const std::shared_ptr<endpoint>& who, const net::address& group,
+                             unsigned netdev_index, bool& added) {
+  auto& known = groups_[group];
+  if (known == nullptr) {
+    known = multicast_group::join(group, netdev_index);
+    if (known == nullptr) {
+      const int failure = errno;
+      groups_.erase(group);
+      return failure;
+    }
+    sources_.add(known->fd(), *known, EPOLLIN);
   }
+  added = known->attach(who);
+  return 0;
+}
+
+bool multicast_groups::detach(const endpoint& who, const net::address& group,
+                              receive_state& state) {
+  const auto known = groups_.find(group);
+  if (known == groups_.end() || !known->second->detach(who)) return false;
+  if (known->second->is_empty()) {
+    sources_.remove(known->second->fd());
+    groups_.erase(known);
+    state.busiest = nullptr;
+  }
+  return true;
 }
 
 }  // namespace softverbs::engine

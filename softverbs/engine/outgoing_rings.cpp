@@ -1,11 +1,14 @@
 #include <engine/outgoing_rings.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iterator>
+#include <span>
 
 #include <base/log.hpp>
 #include <engine/host_protocol.hpp>
+#include <sys/epoll.h>
 
 namespace softverbs::engine {
 namespace {
@@ -16,6 +19,9 @@ using steady = std::chrono::steady_clock;
 constexpr auto respite = std::chrono::seconds(1);
 
 }  // namespace
+
+outgoing_rings::outgoing_rings(const limits& bounds)
+    : limits_(bounds), connections_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
 std::shared_ptr<ring_writer> outgoing_rings::find_or_offer(const ends& between) {
   const std::lock_guard lock(mutex_);
@@ -40,17 +46,32 @@ std::shared_ptr<ring_writer> outgoing_rings::find_or_offer(const ends& between) 
         between.to.text(), between.to_port);
   } else {
     ++offered_;
-    watch_(ring->connection(), ring.get());
+    watch(*ring);
   }
   recent_.push_front({.between = between, .ring = ring, .refused_until = steady::now() + respite});
   known_.emplace(between, recent_.begin());
   return ring;
 }
 
-void outgoing_rings::on_end(const void* tag) {
+void outgoing_rings::watch(const ring_writer& ring) const {
+  // Nobody sends anything back through a ring's connection: only its end is told, once.
+  epoll_event interest{.events = EPOLLRDHUP | EPOLLONESHOT,
+                       .data = {.ptr = const_cast<ring_writer*>(&ring)}};
+  ::epoll_ctl(connections_.get(), EPOLL_CTL_ADD, ring.connection(), &interest);
+}
+
+bool outgoing_rings::receive(receive_state& /*state*/, std::uint32_t /*events*/) {
+  std::array<epoll_event, 16> ended{};
+  const int count = ::epoll_wait(connections_.get(), ended.data(), ended.size(), 0);
+  for (const auto& each : std::span(ended).first(static_cast<std::size_t>(std::max(count, 0))))
+    on_end(each.data.ptr);
+  return false;
+}
+
+void outgoing_rings::on_end(const void* ring) {
   const std::lock_guard lock(mutex_);
   for (auto& each : recent_) {
-    if (each.ring.get() != tag) continue;
+    if (each.ring.get() != ring) continue;
     each.ring->look_at_connection();
     if (!each.ring->is_closed()) return;
     log(log_level::debug, "the ring to {} port {} has ended", each.between.to.text(),

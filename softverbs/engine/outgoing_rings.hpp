@@ -5,24 +5,28 @@
 // is a bound to that; when all rings are in use, further peers are reached through sockets, and so
 // are those that have refused a ring, for a while.
 //
-// Any thread may call any function.
+// Owner: the netdev port, which has it watched as a packet source: the connections of the rings are
+// in an epoll of their own, from which the ends of readers are learned. Any thread may call any
+// function.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include <base/lock_order.hpp>
 #include <engine/packet_ring.hpp>
+#include <engine/packet_source.hpp>
+#include <engine/private_descriptor.hpp>
 #include <net/address.hpp>
 
 namespace softverbs::engine {
 
-class outgoing_rings {
+class outgoing_rings final : public packet_source {
  public:
   struct ends {
     net::address own;
@@ -36,18 +40,15 @@ class outgoing_rings {
     std::size_t idle = 128;  ///< that no route uses
   };
 
-  /// Calls on_end(tag) when the connection `fd` has ended, once.
-  using watch_function = std::function<void(int fd, const void* tag)>;
+  explicit outgoing_rings(const limits& bounds);
 
-  outgoing_rings(const limits& bounds, watch_function watch)
-      : watch_(std::move(watch)), limits_(bounds) {}
-  outgoing_rings(const outgoing_rings&) = delete;
-  outgoing_rings& operator=(const outgoing_rings&) = delete;
+  /// Readable when a reader has ended.
+  [[nodiscard]] int fd() const noexcept { return connections_.get(); }
 
   /// Null if packets have to go through sockets.
   [[nodiscard]] std::shared_ptr<ring_writer> find_or_offer(const ends& between);
-  /// The connection that was watched with that tag has ended.
-  void on_end(const void* tag);
+  /// Forgets the rings whose readers have ended. There are never packets.
+  bool receive(receive_state& state, std::uint32_t events) override;
 
   /// Nothing has been sent for a while: a burst's memory is not kept.
   void release_memory();
@@ -67,11 +68,14 @@ class outgoing_rings {
   /// False if all places are taken by rings in use.
   [[nodiscard]] bool make_place();
   void forget(entries::iterator which);
+  void watch(const ring_writer& ring) const;
+  /// Of a ring that may be forgotten already.
+  void on_end(const void* ring);
 
-  mutable std::mutex mutex_;
-  watch_function watch_;
+  mutable ranked_mutex<lock_rank::outgoing_rings> mutex_;
   limits limits_;
-  entries recent_;  ///< the latest first
+  private_descriptor connections_;  ///< the epoll
+  entries recent_;                  ///< the latest first
   std::map<ends, entries::iterator> known_;
   std::uint64_t offered_ = 0;
 };

@@ -124,7 +124,7 @@ bool ring_writer::write(std::span<const iovec> parts) {
   const std::lock_guard lock(mutex_);
   if (!memory_.is_good()) return false;
   const auto used = head_ - memory_.control().tail.load(std::memory_order_acquire);
-  if (used > ring::data_bytes) return false;  // the reader lies
+  if (used > ring::data_bytes) return false;  // malformed by the reader
   const auto offset = head_ % ring::data_bytes;
   const auto to_end = ring::data_bytes - offset;
   const auto skipped = needed > to_end ? to_end : 0;
@@ -174,7 +174,7 @@ bool ring_reader::next(std::span<const std::byte>& packet) {
   const auto head = memory_.control().head.load(std::memory_order_acquire);
   for (;;) {
     const auto available = head - tail_;
-    if (available == 0 || lied_) return false;
+    if (available == 0 || malformed_) return false;
     const auto offset = tail_ % ring::data_bytes;
     const auto to_end = ring::data_bytes - offset;
     record header{};
@@ -191,7 +191,7 @@ bool ring_reader::next(std::span<const std::byte>& packet) {
     after_ = tail_ + needed;
     return true;
   }
-  lied_ = true;
+  malformed_ = true;
   return false;
 }
 
@@ -203,7 +203,7 @@ void ring_reader::release() {
 bool ring_reader::prepare_to_sleep() {
   auto& control = memory_.control();
   control.reader_sleeps.exchange(1, std::memory_order_seq_cst);
-  if (control.head.load(std::memory_order_seq_cst) == tail_ || lied_) return true;
+  if (control.head.load(std::memory_order_seq_cst) == tail_ || malformed_) return true;
   control.reader_sleeps.store(0, std::memory_order_relaxed);
   return false;
 }

@@ -7,8 +7,10 @@
 // closed the ring, refused it or died. Nobody ever reads from a descriptor that another has made.
 //
 // What the reader finds is the work of another process: every length is checked against the ring,
-// and a ring that lies is not read any more. A full ring loses packets, as a network does, but
+// and a malformed ring is not read any more. A full ring loses packets, as a network does, but
 // has_room() tells the writer beforehand.
+//
+// Owners: outgoing_rings and the routes share a writer; incoming_rings owns the readers.
 #pragma once
 
 #include <atomic>
@@ -18,6 +20,7 @@
 #include <mutex>
 #include <span>
 
+#include <base/lock_order.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/private_descriptor.hpp>
 #include <sys/uio.h>
@@ -94,7 +97,7 @@ class ring_writer {
   private_descriptor connection_;
   ring::mapping memory_;
   std::atomic<bool> closed_ = false;
-  std::mutex mutex_;
+  ranked_mutex<lock_rank::ring_writer> mutex_;
   std::uint64_t head_ = 0;
   std::uint64_t released_at_ = 0;  ///< `head_` when the memory was given back last
 };
@@ -111,9 +114,9 @@ class ring_reader {
   [[nodiscard]] bool has_packets() const noexcept {
     return memory_.control().head.load(std::memory_order_acquire) != tail_;
   }
-  /// It has lied, or the writer has gone and everything it wrote has been read.
+  /// It is malformed, or its writer has ended and everything it wrote has been read.
   [[nodiscard]] bool is_finished() const noexcept {
-    return lied_ || (writer_gone_ && !has_packets());
+    return malformed_ || (writer_gone_ && !has_packets());
   }
   /// The connection has ended.
   void writer_has_gone() noexcept { writer_gone_ = true; }
@@ -145,7 +148,7 @@ class ring_reader {
   ring::mapping memory_;
   std::uint64_t tail_ = 0;
   std::uint64_t after_ = 0;
-  bool lied_ = false;
+  bool malformed_ = false;
   bool writer_gone_ = false;
 };
 

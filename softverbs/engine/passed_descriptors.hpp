@@ -1,4 +1,5 @@
-// Descriptors that travel from one process to another, with a message over AF_UNIX.
+// Descriptors that one process sends to another, with a message over AF_UNIX. What comes is
+// foreign: the receiver closes whatever it did not ask for. Functions without state; any thread.
 #pragma once
 
 #include <array>

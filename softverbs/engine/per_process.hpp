@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include <engine/station.hpp>
+#include <engine/fork_registry.hpp>
 
 namespace softverbs::engine {
 

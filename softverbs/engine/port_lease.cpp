@@ -1,12 +1,12 @@
+#include <engine/port_lease.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include <base/log.hpp>
 #include <engine/receive_steering.hpp>
-#include <engine/slot_claim.hpp>
-#include <engine/station.hpp>
-#include <wire/icrc.hpp>
+#include <wire/packet.hpp>
 
 namespace softverbs::engine {
 namespace {
@@ -16,6 +16,32 @@ namespace {
 constexpr int attempts = 64;
 
 }  // namespace
+
+leased_address::leased_address(std::unique_ptr<net::udp_socket> socket,
+                               std::unique_ptr<mailbox> letters,
+                               std::unique_ptr<ring_listener> rings)
+    : socket_(std::move(socket)),
+      letters_(std::move(letters)),
+      rings_(std::move(rings)),
+      socket_ends_(socket_->fd()),
+      letters_end_(letters_->fd()),
+      rings_end_(rings_->fd()) {}
+
+std::unique_ptr<leased_address> leased_address::bind(const net::address& own, std::uint16_t port,
+                                                     unsigned netdev_index) {
+  auto socket = net::udp_socket::bind(own, port, netdev_index);
+  if (socket == nullptr) return nullptr;
+  if (socket->port() < receive_steering::lowest_port) {
+    errno = EADDRINUSE;
+    return nullptr;
+  }
+  auto letters = mailbox::open(own, socket->port());
+  if (letters == nullptr) return nullptr;
+  auto rings = ring_listener::open(own, socket->port());
+  if (rings == nullptr) return nullptr;
+  return std::unique_ptr<leased_address>(
+      new leased_address(std::move(socket), std::move(letters), std::move(rings)));
+}
 
 std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& addresses,
                                              unsigned netdev_index, slot_claim* claim) {
@@ -27,8 +53,9 @@ std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& ad
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::unique_ptr<port_lease> lease(new port_lease);
     if (claim != nullptr) lease->port_ = claim->next_port();
-    const bool complete = std::ranges::all_of(
-        addresses, [&](const net::address& own) { return lease->add_address(own, netdev_index); });
+    const bool complete = std::ranges::all_of(addresses, [&](const net::address& own) {
+      return lease->add_address(own, netdev_index) != nullptr;
+    });
     if (complete && (claim == nullptr || claim->covers(lease->port()))) return lease;
     if (complete) {
       shares_slot = std::move(lease);
@@ -45,67 +72,20 @@ std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& ad
   return shares_slot;
 }
 
-bool port_lease::add_address(const net::address& own, unsigned netdev_index) {
-  auto socket = net::udp_socket::bind(own, port_, netdev_index);
-  if (socket == nullptr) return false;
-  if (socket->port() < receive_steering::lowest_port) {
-    errno = EADDRINUSE;
-    return false;
-  }
-  auto letters = mailbox::open(own, socket->port());
-  if (letters == nullptr) return false;
-  auto rings = ring_listener::open(own, socket->port());
-  if (rings == nullptr) return false;
-  port_ = socket->port();
-  sockets_.push_back(std::move(socket));
-  mailboxes_.push_back(std::move(letters));
-  ring_listeners_.push_back(std::move(rings));
-  return true;
+const leased_address* port_lease::add_address(const net::address& own, unsigned netdev_index) {
+  auto bound = leased_address::bind(own, port_, netdev_index);
+  if (bound == nullptr) return nullptr;
+  port_ = bound->socket().port();
+  numbers.set_port(port_);
+  addresses_.push_back(std::move(bound));
+  return addresses_.back().get();
 }
 
 const net::udp_socket* port_lease::socket_of(const net::address& own) const noexcept {
-  for (const auto& socket : sockets_) {
-    if (socket->own_address() == own) return socket.get();
+  for (const auto& each : addresses_) {
+    if (each->socket().own_address() == own) return &each->socket();
   }
   return nullptr;
-}
-
-const mailbox* port_lease::mailbox_of(const net::address& own) const noexcept {
-  for (const auto& each : mailboxes_) {
-    if (each->own_address() == own) return each.get();
-  }
-  return nullptr;
-}
-
-std::shared_ptr<endpoint> port_lease::allocate() {
-  const std::lock_guard lock(mutex_);
-  if (taken_ == numbers) return nullptr;
-  while (endpoints_[next_ % numbers] != nullptr) ++next_;
-  const auto index = next_++ % numbers;
-  ++taken_;
-  endpoints_[index] = std::make_shared<endpoint>(std::uint32_t{port_} << 8 | index);
-  return endpoints_[index];
-}
-
-void port_lease::release(std::uint32_t qpn) {
-  const std::lock_guard lock(mutex_);
-  endpoints_[qpn % numbers] = nullptr;
-  --taken_;
-}
-
-std::shared_ptr<endpoint> port_lease::find(std::uint32_t qpn) const {
-  if (qpn >> 8 != port_) return nullptr;
-  const std::lock_guard lock(mutex_);
-  return endpoints_[qpn % numbers];
-}
-
-std::vector<std::shared_ptr<endpoint>> port_lease::all() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<endpoint>> found;
-  for (const auto& each : endpoints_) {
-    if (each != nullptr) found.push_back(each);
-  }
-  return found;
 }
 
 }  // namespace softverbs::engine

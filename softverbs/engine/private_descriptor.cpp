@@ -1,6 +1,6 @@
 #include <engine/private_descriptor.hpp>
 
-#include <engine/station.hpp>
+#include <engine/fork_registry.hpp>
 
 namespace softverbs::engine {
 

@@ -1,5 +1,7 @@
 // A descriptor of this process alone: closed at the end of its owner, and in children of a fork,
-// where it would keep the other end of a connection believing that this process lives.
+// where it would keep a port bound and a connection open that end with this process.
+//
+// Not synchronised. Its owner must not hold the lock of the fork registry, which is a leaf.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,7 @@
-// Where the neighbours of one address and port of this process bring their packet rings.
+// The listening socket on which other processes of the host offer packet rings to one address and
+// port of this process.
+//
+// Owner: the lease of the port. Immutable; connections are accepted under the receiving lock.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include <base/lock_order.hpp>
 #include <engine/completion_queue.hpp>
 #include <infiniband/verbs.h>
 #include <transport/shared_receive_queue.hpp>
@@ -79,7 +80,7 @@ class srq_directory {
 
  private:
   [[nodiscard]] shared_receive_queue* find(const xrc_domain* domain, std::uint32_t number);
-  std::mutex mutex_;
+  ranked_mutex<lock_rank::srq_directory> mutex_;
   std::vector<shared_receive_queue*> queues_;  ///< number n is at n - 1
 };
 

@@ -1,6 +1,6 @@
 // What this process has sent and received through a soft device: the counters of its port.
 //
-// They belong to the process and outlive the stations of the netdev, so that they only grow. Queue
+// They belong to the process and outlive every use of the netdev, so that they only grow. Queue
 // pairs add to them once for each burst. Any thread may call any function.
 #pragma once
 

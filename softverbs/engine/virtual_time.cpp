@@ -4,14 +4,17 @@
 #include <mutex>
 #include <vector>
 
+#include <base/lock_order.hpp>
 #include <engine/per_process.hpp>
 
 namespace softverbs::engine {
 namespace {
 
 struct time_of_process {
-  std::mutex moving;  ///< held by whoever changes the clock and runs timers; taken first
-  std::mutex mutex;   ///< guards the list alone: sources are added under locks that timers take
+  /// Held by whoever changes the clock and runs timers; taken first.
+  ranked_mutex<lock_rank::virtual_time> moving;
+  /// Guards the list alone: sources are added under locks that timers take.
+  ranked_mutex<lock_rank::time_sources> mutex;
   std::vector<time_source*> sources;
 
   [[nodiscard]] std::vector<time_source*> all() {
@@ -39,7 +42,8 @@ void add_time_source(time_source& who) {
 
 void remove_time_source(time_source& who) {
   auto& time = process_time();
-  const std::scoped_lock lock(time.moving, time.mutex);
+  const std::lock_guard moving(time.moving);
+  const std::lock_guard lock(time.mutex);
   std::erase(time.sources, &who);
 }
 

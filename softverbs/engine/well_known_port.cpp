@@ -11,12 +11,11 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
-#include <engine/capture.hpp>
 #include <engine/host_protocol.hpp>
 #include <engine/mailbox.hpp>
 #include <engine/management.hpp>
+#include <engine/packet_delivery.hpp>
 #include <engine/passed_descriptors.hpp>
-#include <engine/queue_pair.hpp>
 #include <engine/receive_steering.hpp>
 #include <engine/station.hpp>
 #include <fmt/format.h>
@@ -37,6 +36,8 @@ constexpr auto between_attempts = 5ms;
 // How long no newcomers are accepted when there are no descriptors for them.
 constexpr auto time_without_descriptors = 100ms;
 constexpr int most_waiting_newcomers = 64;
+// The port is shared by processes: one of them is woken for a packet, not all.
+constexpr std::uint32_t shared_events = EPOLLIN | EPOLLEXCLUSIVE;
 
 template <class T>
 bool has_option(int fd, int option, T wanted) {
@@ -54,9 +55,9 @@ bool is_listener(int fd) {
 
 }  // namespace
 
-well_known_port::well_known_port(station& owner, const net::address& own,
+well_known_port::well_known_port(station& owner, packet_sources& sources, const net::address& own,
                                  std::span<const std::uint16_t> own_ports)
-    : station_(owner), own_(own) {
+    : station_(owner), sources_(sources), own_(own) {
   const auto deadline = clock::wall::now() + patience;
   while (!bind_first() && !join_others()) {
     const bool late = clock::wall::now() > deadline;
@@ -74,10 +75,11 @@ well_known_port::well_known_port(station& owner, const net::address& own,
     std::this_thread::sleep_for(between_attempts);
   }
   failure_ = 0;
-  const int fd = socket_->fd();
-  slots_.push_back(receive_steering::common_slot);
-  watch(fd, std::move(socket_));
-  if (listener_) watch(listener_.get(), nullptr);
+  read(std::move(socket_), receive_steering::common_slot);
+  if (listener_) {
+    newcomers_.emplace(*this, listener_.get());
+    sources_.add(listener_.get(), *newcomers_, shared_events);
+  }
   for (const auto port : own_ports) {
     if (serve(port)) continue;
     failure_ = errno;
@@ -94,9 +96,7 @@ bool well_known_port::serve(std::uint16_t own_port) {
   if (socket == nullptr) return false;
   // Nobody may have read it before.
   socket->set_receive_buffer(settings::get().socket_buffer_bytes);
-  const int fd = socket->fd();
-  slots_.push_back(slot);
-  watch(fd, std::move(socket));
+  read(std::move(socket), slot);
   return true;
 }
 
@@ -108,10 +108,6 @@ void well_known_port::report_failure() const {
       "UDP port {} of {} is not to be had ({}): traffic within this host works, other hosts cannot "
       "reach this process",
       wire::roce_udp_port, own_.text(), who);
-}
-
-well_known_port::~well_known_port() {
-  for (const auto& each : watched_) station::unwatch(each->fd);
 }
 
 bool well_known_port::bind_first() {
@@ -196,21 +192,23 @@ bool well_known_port::join_others() {
   return true;
 }
 
-void well_known_port::watch(int fd, std::unique_ptr<net::udp_socket> socket) {
-  watched_.push_back(
-      std::make_unique<watched>(watched{.port = this, .fd = fd, .socket = std::move(socket)}));
-  close_in_children(fd);
-  station_.watch(fd, station::source::well_known, watched_.back().get());
+void well_known_port::read(std::unique_ptr<net::udp_socket> socket, unsigned slot) {
+  const int fd = socket->fd();
+  slots_.push_back(slot);
+  read_.push_back(std::make_unique<read_socket>(*this, std::move(socket)));
+  sources_.add(fd, *read_.back(), shared_events);
 }
 
-bool well_known_port::receive(const watched& source, net::receive_buffers& buffers) {
-  if (source.socket == nullptr) {
-    greet_newcomer(source);
-    return false;
-  }
-  const auto trains = buffers.receive(*source.socket);
-  for (const auto& train : trains) sort(train);
+bool well_known_port::read_socket::receive(receive_state& state, std::uint32_t /*events*/) {
+  const auto trains = state.buffers.receive(*socket_);
+  for (const auto& train : trains) port_.sort(train);
+  if (!trains.empty()) state.busiest = this;
   return !trains.empty();
+}
+
+bool well_known_port::newcomers::receive(receive_state& /*state*/, std::uint32_t /*events*/) {
+  port_.greet_newcomer(*this);
+  return false;
 }
 
 void well_known_port::sort(const net::receive_buffers::train& train) {
@@ -231,7 +229,8 @@ void well_known_port::sort(const net::receive_buffers::train& train) {
     if (qpn == wire::management_qpn) {
       dispatch_management(station_, flow_from(train), packets, train.segment_bytes);
     } else if (holds_port(own_, static_cast<std::uint16_t>(qpn >> 8))) {
-      deliver(own_, train.source, train.source_port, packets, train.segment_bytes);
+      packet_delivery into({.flow = flow_from(train), .came = inbound::way::well_known_port});
+      into.deliver_train(packets, train.segment_bytes);
     } else if (hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets) &&
                packets.size() != train.bytes.size()) {
       keep_processes_apart();
@@ -273,50 +272,13 @@ bool well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::tr
   return false;
 }
 
-void well_known_port::deliver(const net::address& own, const net::address& source,
-                              std::uint16_t source_port, std::span<const std::byte> packets,
-                              std::size_t segment_bytes) {
-  const wire::flow flow{.source = source,
-                        .destination = own,
-                        .source_port = source_port,
-                        .destination_port = wire::roce_udp_port};
-  while (!packets.empty()) {
-    const auto datagram = packets.first(std::min(packets.size(), segment_bytes));
-    packets = packets.subspan(datagram.size());
-    deliver_one(flow, datagram);
-  }
-}
-
-void well_known_port::deliver_one(const wire::flow& flow, std::span<const std::byte> datagram) {
-  const auto packet = wire::intact_packet(flow, datagram);
-  if (!packet) return;
-  capture_received(flow, datagram);
-  if (packet->header.destination_qpn == wire::management_qpn) {
-    receive_management(flow, *packet, management_datagram::arrival::roce_port);
-    return;
-  }
-  const auto receiver = find_in_process(flow.destination, packet->header.destination_qpn);
-  if (receiver == nullptr) return;
-  const std::lock_guard lock(receiver->mutex);
-  if (receiver->owner == nullptr) return;
-  receiver->owner->receive({.packet = *packet,
-                            .source = flow.source,
-                            .destination = flow.destination,
-                            .source_port = flow.source_port,
-                            .came = inbound::way::well_known_port});
-  receiver->owner->after_receiving(false);
-}
-
-void well_known_port::greet_newcomer(const watched& source) {
+void well_known_port::greet_newcomer(newcomers& source) {
   reserve_.provide();
   const private_descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!connection) {
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
     if (reserve_.refuse_one(listener_.get())) return;
-    station_.stop_watching(listener_.get());
-    station_.at(clock::now() + time_without_descriptors, [this, &source] {
-      station_.watch(listener_.get(), station::source::well_known, &source);
-    });
+    sources_.pause(listener_.get(), source, time_without_descriptors, shared_events);
     return;
   }
   const auto who = net::credentials_of_peer(connection.get());

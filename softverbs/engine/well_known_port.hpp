@@ -11,6 +11,9 @@
 //
 // If somebody else has the port (the kernel's rxe, another program), packets from other hosts
 // cannot reach this one: failure() says so, and traffic within the host is not affected.
+//
+// Owner: the port_leases of the netdev, under whose lock it is made and serve() is called. What
+// comes is received under the receiving lock.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +25,9 @@
 #include <vector>
 
 #include <base/descriptor.hpp>
+#include <engine/fork_registry.hpp>
+#include <engine/packet_source.hpp>
+#include <engine/packet_sources.hpp>
 #include <engine/private_descriptor.hpp>
 #include <engine/reserve_descriptor.hpp>
 #include <engine/socket_pool.hpp>
@@ -38,32 +44,41 @@ class well_known_port {
  public:
   /// Serves the process's own ports. Waits a moment for another process that is just binding the
   /// port.
-  well_known_port(station& owner, const net::address& own,
+  well_known_port(station& owner, packet_sources& sources, const net::address& own,
                   std::span<const std::uint16_t> own_ports);
   well_known_port(const well_known_port&) = delete;
   well_known_port& operator=(const well_known_port&) = delete;
-  ~well_known_port();
 
   [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
   /// 0, or the errno with which the port could not be had.
   [[nodiscard]] int failure() const noexcept { return failure_; }
   /// Reads what comes for that port of the process, too; false with errno.
   [[nodiscard]] bool serve(std::uint16_t own_port);
-  /// One of its descriptors, as epoll names it: a socket, or the listener.
-  struct watched {
-    well_known_port* port = nullptr;
-    int fd = -1;
-    std::unique_ptr<net::udp_socket> socket{};
-  };
-  /// With the station's receiving lock held.
-  bool receive(const watched& source, net::receive_buffers& buffers);
-
-  /// Gives packets that came through the well-known port to the queue pairs of this process.
-  static void deliver(const net::address& own, const net::address& source,
-                      std::uint16_t source_port, std::span<const std::byte> packets,
-                      std::size_t segment_bytes);
 
  private:
+  /// A socket of the pool that this process reads.
+  class read_socket final : public packet_source {
+   public:
+    read_socket(well_known_port& port, std::unique_ptr<net::udp_socket> socket)
+        : port_(port), socket_(std::move(socket)), ends_(socket_->fd()) {}
+    bool receive(receive_state& state, std::uint32_t events) override;
+
+   private:
+    well_known_port& port_;
+    std::unique_ptr<net::udp_socket> socket_;
+    closed_in_children ends_;
+  };
+  /// The listening socket that newcomers connect to.
+  class newcomers final : public packet_source {
+   public:
+    newcomers(well_known_port& port, int listener) : port_(port), ends_(listener) {}
+    bool receive(receive_state& state, std::uint32_t events) override;
+
+   private:
+    well_known_port& port_;
+    closed_in_children ends_;
+  };
+
   bool bind_first();
   /// This process has the port and does without neighbours.
   void share_with_nobody(std::unique_ptr<net::udp_socket> socket, const std::string& reason);
@@ -74,17 +89,17 @@ class well_known_port {
   };
   [[nodiscard]] holder_connection connect_to_holder();
   void report_failure() const;
-  void watch(int fd, std::unique_ptr<net::udp_socket> socket);
-  void greet_newcomer(const watched& source);
+  void read(std::unique_ptr<net::udp_socket> socket, unsigned slot);
+  void greet_newcomer(newcomers& source);
   void sort(const net::receive_buffers::train& train);
   [[nodiscard]] wire::flow flow_from(const net::receive_buffers::train& train) const;
   /// False if nobody holds the port.
   bool hand_on(std::uint16_t port, const net::receive_buffers::train& train,
                std::span<const std::byte> packets);
   void keep_processes_apart();
-  static void deliver_one(const wire::flow& flow, std::span<const std::byte> datagram);
 
   station& station_;
+  packet_sources& sources_;
   net::address own_;
   int failure_ = 0;
   std::optional<uid_t> holder_;              ///< another user, who keeps the port from us
@@ -95,7 +110,8 @@ class well_known_port {
   descriptor listener_;
   reserve_descriptor reserve_;
   std::map<std::uint16_t, descriptor> neighbours_;  ///< sockets towards their mailboxes
-  std::vector<std::unique_ptr<watched>> watched_;
+  std::optional<newcomers> newcomers_;
+  std::vector<std::unique_ptr<read_socket>> read_;
 };
 
 }  // namespace softverbs::engine

@@ -19,6 +19,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include <base/lock_order.hpp>
 #include <transport/memory_domain.hpp>
 
 namespace softverbs::transport {
@@ -74,7 +75,7 @@ class memory_keys {
 
    private:
     const memory_keys& table_;
-    std::shared_lock<std::shared_mutex> lock_;
+    std::shared_lock<ranked_shared_mutex<lock_rank::memory>> lock_;
   };
 
   /// Gives it a key; false if the table is full.
@@ -146,7 +147,7 @@ class memory_keys {
   void unbind(memory_window& window);
 
   std::size_t most_;
-  mutable std::shared_mutex mutex_;
+  mutable ranked_shared_mutex<lock_rank::memory> mutex_;
   std::vector<slot> slots_{16};  // a power of two, at most half of them taken
   std::size_t taken_ = 0;
   std::array<std::uint32_t, 64> drawn_{};  // random numbers not used yet

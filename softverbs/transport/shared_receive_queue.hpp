@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include <base/lock_order.hpp>
 #include <transport/receive_queue.hpp>
 
 namespace softverbs::transport {
@@ -56,7 +57,7 @@ class shared_receive_queue {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::shared_receive> mutex_;
   receive_queue queue_;
   unsigned limit_ = 0;
 };

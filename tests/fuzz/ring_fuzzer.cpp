@@ -45,6 +45,12 @@ ring_listener& listener() {
   return *made;
 }
 
+class nobody_watches final : public source_watcher {
+ public:
+  void add(int /*fd*/, packet_source& /*source*/, std::uint32_t /*events*/) override {}
+  void remove(int /*fd*/) override {}
+};
+
 struct memory {
   int fd = -1;
   bool is_right = false;
@@ -93,7 +99,8 @@ void try_content(fuzz::input& from, incoming_rings& rings, int memfd) {
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::input from({data, size});
-  incoming_rings rings({}, [](int, const void*) {});
+  nobody_watches watcher;
+  incoming_rings rings({}, watcher);
   const int writer = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const auto name = host_protocol::ring_listener_name(listener().own_address(), port);
   require(::connect(writer, name.get(), name.bytes) == 0);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -49,6 +51,22 @@ bool has_ended(int connection) {
   pollfd end{.fd = connection, .events = 0, .revents = 0};
   return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
 }
+
+/// In the order in which they are watched.
+class watched_connections final : public source_watcher {
+ public:
+  void add(int fd, packet_source& source, std::uint32_t /*events*/) override {
+    sources_.push_back(&source);
+    fds_.insert(fd);
+  }
+  void remove(int fd) override { EXPECT_EQ(fds_.erase(fd), 1U); }
+  [[nodiscard]] const packet_source& at(std::size_t index) const { return *sources_.at(index); }
+  [[nodiscard]] std::size_t count() const { return fds_.size(); }
+
+ private:
+  std::vector<packet_source*> sources_;
+  std::set<int> fds_;
+};
 
 class packet_rings : public testing::Test {
  protected:
@@ -106,8 +124,8 @@ class packet_rings : public testing::Test {
   }
 
   std::unique_ptr<ring_listener> listener_ = listen();
-  std::vector<const void*> tags_;
-  incoming_rings rings_{limits, [this](int, const void* tag) { tags_.push_back(tag); }};
+  watched_connections connections_;
+  incoming_rings rings_{limits, connections_};
 };
 
 int memory_with(int seals, std::size_t bytes = ring::memory_bytes) {
@@ -133,24 +151,26 @@ TEST_F(packet_rings, are_forgotten_after_their_writer_and_its_last_packet) {
   EXPECT_TRUE(rings_.accept_from(*listener_));
   write(*writer, "last words");
   writer = nullptr;
-  rings_.on_event(tags_.at(0), true, false);
+  rings_.on_event(connections_.at(0), true, false);
   EXPECT_EQ(rings_.size(), 1U);
   EXPECT_EQ(read(), (std::vector<std::string>{"last words"}));
   EXPECT_EQ(rings_.size(), 0U);
+  EXPECT_EQ(connections_.count(), 0U) << "a child of a fork may still hold the connection";
 }
 
 TEST_F(packet_rings, the_end_of_a_writer_is_found_by_the_bell_too) {
   auto writer = offer();
   EXPECT_TRUE(rings_.accept_from(*listener_));
   writer = nullptr;
-  rings_.on_event(tags_.at(0), false, true);
+  rings_.on_event(connections_.at(0), false, true);
   EXPECT_EQ(rings_.size(), 0U);
 }
 
 TEST_F(packet_rings, a_writer_learns_that_nobody_reads_any_more) {
   const auto writer = offer();
   {
-    incoming_rings others(limits, [](int, const void*) {});
+    watched_connections theirs;
+    incoming_rings others(limits, theirs);
     EXPECT_TRUE(others.accept_from(*listener_));
     writer->look_at_connection();
     EXPECT_FALSE(writer->is_closed());
@@ -219,7 +239,7 @@ TEST_F(packet_rings, beyond_the_limit_of_a_process_they_are_refused) {
   EXPECT_TRUE(writers.back()->is_closed());
   // One that ends makes place.
   writers.front() = nullptr;
-  rings_.on_event(tags_.at(0), true, false);
+  rings_.on_event(connections_.at(0), true, false);
   writers.push_back(offer());
   EXPECT_TRUE(rings_.accept_from(*listener_));
   EXPECT_EQ(rings_.size(), limits.from_one_process);
@@ -236,7 +256,7 @@ TEST_F(packet_rings, only_so_many_connections_wait_for_their_offer) {
   // An offer that comes late is as good as any.
   const int memory = memory_with(host_protocol::ring_seals);
   send(connections[1].get(), {}, {&memory, 1});
-  rings_.on_event(tags_.at(1), false, false);
+  rings_.on_event(connections_.at(1), false, false);
   EXPECT_EQ(rings_.size(), 1U);
   ::close(memory);
 }
@@ -298,10 +318,10 @@ TEST_F(packet_rings, a_flood_of_bells_is_answered_in_turns) {
   int sent = 0;
   while (::send(writer->connection(), "x", 1, MSG_DONTWAIT) == 1) ++sent;
   ASSERT_GT(sent, 16);
-  rings_.on_event(tags_.at(0), false, true);
+  rings_.on_event(connections_.at(0), false, true);
   // Some of them are still there.
   EXPECT_EQ(rings_.size(), 1U);
-  for (int i = 0; i < sent / 16 + 1; ++i) rings_.on_event(tags_.at(0), false, true);
+  for (int i = 0; i < sent / 16 + 1; ++i) rings_.on_event(connections_.at(0), false, true);
   EXPECT_EQ(::send(writer->connection(), "x", 1, MSG_DONTWAIT), 1);
 }
 
@@ -341,15 +361,12 @@ class outgoing_packet_rings : public testing::Test {
   }
 
   std::vector<std::unique_ptr<ring_listener>> listeners_;
-  std::vector<const void*> tags_;
-  const outgoing_rings::watch_function watch_ = [this](int, const void* tag) {
-    tags_.push_back(tag);
-  };
+  receive_state state_;
 };
 
 TEST_F(outgoing_packet_rings, to_many_peers_are_made_once_each) {
   listen_on(64);
-  outgoing_rings rings({}, watch_);
+  outgoing_rings rings({});
   for (int round = 0; round < 3; ++round) {
     for (const auto& each : listeners_) EXPECT_NE(rings.find_or_offer(to(*each)), nullptr);
   }
@@ -358,7 +375,7 @@ TEST_F(outgoing_packet_rings, to_many_peers_are_made_once_each) {
 
 TEST_F(outgoing_packet_rings, those_in_use_are_never_given_up) {
   listen_on(4);
-  outgoing_rings rings({.in_all = 2}, watch_);
+  outgoing_rings rings({.in_all = 2});
   const auto first = rings.find_or_offer(to(*listeners_[0]));
   EXPECT_NE(rings.find_or_offer(to(*listeners_[1])), nullptr);
   const auto third = rings.find_or_offer(to(*listeners_[2]));
@@ -370,7 +387,7 @@ TEST_F(outgoing_packet_rings, those_in_use_are_never_given_up) {
 
 TEST_F(outgoing_packet_rings, only_so_many_are_kept_for_nobody) {
   listen_on(3);
-  outgoing_rings rings({.in_all = 100, .idle = 2}, watch_);
+  outgoing_rings rings({.in_all = 100, .idle = 2});
   for (const auto& each : listeners_) EXPECT_NE(rings.find_or_offer(to(*each)), nullptr);
   EXPECT_NE(rings.find_or_offer(to(*listeners_[2])), nullptr);
   EXPECT_EQ(rings.offered(), 3U);
@@ -380,12 +397,13 @@ TEST_F(outgoing_packet_rings, only_so_many_are_kept_for_nobody) {
 
 TEST_F(outgoing_packet_rings, one_that_was_refused_is_not_offered_again_at_once) {
   listen_on(1);
-  outgoing_rings rings({}, watch_);
+  outgoing_rings rings({});
   const auto ring = rings.find_or_offer(to(*listeners_[0]));
   ASSERT_NE(ring, nullptr);
-  incoming_rings nobody({.in_all = 0}, [](int, const void*) {});
+  watched_connections none;
+  incoming_rings nobody({.in_all = 0}, none);
   EXPECT_TRUE(nobody.accept_from(*listeners_[0]));
-  rings.on_end(tags_.at(0));
+  EXPECT_FALSE(rings.receive(state_, EPOLLIN)) << "news, not packets";
   EXPECT_TRUE(ring->is_closed());
   EXPECT_EQ(rings.find_or_offer(to(*listeners_[0])), nullptr);
   EXPECT_EQ(rings.offered(), 1U);
@@ -394,7 +412,7 @@ TEST_F(outgoing_packet_rings, one_that_was_refused_is_not_offered_again_at_once)
 TEST_F(outgoing_packet_rings, to_a_successor_of_the_peer_are_made_anew) {
   listen_on(1);
   const auto port = listeners_[0]->port();
-  outgoing_rings rings({}, watch_);
+  outgoing_rings rings({});
   const auto ends = to(*listeners_[0]);
   const auto first = rings.find_or_offer(ends);
   listeners_.clear();
