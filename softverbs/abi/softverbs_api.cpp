@@ -6,7 +6,7 @@
 #include <base/c_function.hpp>
 #include <base/settings.hpp>
 #include <engine/fault_plan.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <engine/virtual_time.hpp>
 #include <fmt/ranges.h>
 #include <softverbs/softverbs.h>

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <net/credentials.hpp>
 #include <net/netdev.hpp>
 #include <netinet/in.h>

@@ -14,9 +14,9 @@
 #include <cm/message_source.hpp>
 #include <engine/epoll_until.hpp>
 #include <engine/fault_plan.hpp>
-#include <engine/mailbox.hpp>
+#include <engine/handoff_socket.hpp>
+#include <engine/netdev_port.hpp>
 #include <engine/per_process.hpp>
-#include <engine/station.hpp>
 #include <net/credentials.hpp>
 #include <net/netdev.hpp>
 #include <net/socket_owner.hpp>
@@ -160,7 +160,7 @@ void agent::unwatch_peer(cm_id& who) {
 
 void agent::receive_from_gone_peers() {
   if (peers_gone_.empty()) return;
-  std::set<engine::station*> places;
+  std::set<engine::netdev_port*> places;
   for (const auto* const each : peers_gone_) {
     if (each->address.device() != nullptr) places.insert(each->address.device()->place);
   }
@@ -228,26 +228,26 @@ void agent::handle_descriptor(int fd) {
   send_orphan_disconnects(report.orphan_disconnects);
 }
 
-void agent::empty(const engine::mailbox& box) {
-  constexpr int letters_per_turn = 64;
-  std::vector<std::byte> memory(engine::mailbox::letter_bytes);
-  engine::mailbox::letter letter;
+void agent::empty(const engine::handoff_socket& box) {
+  constexpr int bursts_per_turn = 64;
+  std::vector<std::byte> memory(engine::handoff_socket::burst_bytes);
+  engine::handoff_socket::burst burst;
   for (int i = 0;
-       i < letters_per_turn && box.take(memory, letter, engine::mailbox::from::everybody); ++i)
-    receive_letter(letter);
+       i < bursts_per_turn && box.take(memory, burst, engine::handoff_socket::from::everybody); ++i)
+    receive_burst(burst);
 }
 
-void agent::receive_letter(const engine::mailbox::letter& letter) {
-  const wire::flow flow{.source = letter.source,
-                        .destination = letter.destination,
-                        .source_port = letter.source_port,
+void agent::receive_burst(const engine::handoff_socket::burst& burst) {
+  const wire::flow flow{.source = burst.source,
+                        .destination = burst.destination,
+                        .source_port = burst.source_port,
                         .destination_port = wire::roce_udp_port};
-  const auto packet = wire::intact_packet(flow, letter.packets);
+  const auto packet = wire::intact_packet(flow, burst.packets);
   if (!packet || packet->header.destination_qpn != wire::management_qpn) return;
   // A user who is not trusted may only send from a port of its own, on this host.
-  if (!net::are_trusted(letter.sender) &&
+  if (!net::are_trusted(burst.sender) &&
       !(net::is_local(flow.source) &&
-        net::owns_udp_socket(letter.sender.user, flow.source, flow.source_port)))
+        net::owns_udp_socket(burst.sender.user, flow.source, flow.source_port)))
     return;
   engine::receive_management(flow, *packet, engine::management_datagram::arrival::service);
 }
@@ -270,7 +270,8 @@ bool agent::handle_inbox() {
 
 bool agent::is_cut_off(const engine::management_datagram& datagram) {
   const auto* const device = device_with(datagram.destination);
-  return device != nullptr && (device->place->is_frozen() || device->place->port_is_down());
+  return device != nullptr &&
+         (device->place->outages().is_frozen() || device->place->outages().port_is_down());
 }
 
 void agent::handle(const engine::management_datagram& datagram) {

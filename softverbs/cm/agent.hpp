@@ -19,7 +19,7 @@
 #include <cm/liveness_monitor.hpp>
 #include <cm/orphan_disconnect.hpp>
 #include <engine/clock.hpp>
-#include <engine/mailbox.hpp>
+#include <engine/handoff_socket.hpp>
 #include <engine/management.hpp>
 #include <engine/private_descriptor.hpp>
 #include <engine/virtual_time.hpp>
@@ -81,8 +81,8 @@ class agent final : private engine::time_source {
   static void answer_without_receiver(const engine::management_datagram& datagram);
 
   void handle_descriptor(int fd);
-  static void empty(const engine::mailbox& box);
-  static void receive_letter(const engine::mailbox::letter& letter);
+  static void empty(const engine::handoff_socket& box);
+  static void receive_burst(const engine::handoff_socket::burst& burst);
 
   /// Receives what processes sent before they ended, also their DREQs, before their end is
   /// reported.
@@ -104,7 +104,7 @@ class agent final : private engine::time_source {
     std::size_t box = 0;
     cm_id* who = nullptr;
   };
-  std::unordered_map<int, listening> listeners_;  ///< by the descriptor of a mailbox
+  std::unordered_map<int, listening> listeners_;  ///< by the descriptor of a handoff socket
   std::set<std::pair<engine::time_point, cm_id*>> timers_;
   std::set<cm_id*> peers_gone_;  ///< whose peer has ended; not reported yet
 

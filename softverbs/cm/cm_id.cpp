@@ -6,7 +6,7 @@
 #include <base/random.hpp>
 #include <cm/messages.hpp>
 #include <cm/qp_attributes.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <net/netdev.hpp>
 
 namespace softverbs::cm {
@@ -155,7 +155,7 @@ void cm_id::notify_user(const protocol_step::notification& about) {
 int cm_id::connect(const rdma_conn_param* wanted) {
   if (address.current_state() != addressing::state::route_resolved || !is_idle()) return EINVAL;
   auto& device = *address.device();
-  const auto management_port = device.place->management_port();
+  const auto management_port = device.place->ports().management_port();
   if (management_port == 0) return errno;
   if (comm_id_ == 0) comm_id_ = manager.ids.assign_comm_id(*this, management_port);
   if (comm_id_ == 0) return ENOMEM;
@@ -199,7 +199,7 @@ int cm_id::establish() { return is_datagram() ? EINVAL : carry_out(connection_.e
 bool cm_id::receive_request(const engine::management_datagram& datagram, local_device& device,
                             std::uint16_t own_port) {
   const auto& message = datagram.message;
-  const auto management_port = device.place->management_port();
+  const auto management_port = device.place->ports().management_port();
   if (management_port == 0) return false;
   comm_id_ = manager.ids.assign_comm_id(*this, management_port);
   if (comm_id_ == 0) return false;

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include <engine/event_fd.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <rdma/rdma_cma.h>
 
 namespace softverbs::cm {

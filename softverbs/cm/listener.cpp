@@ -5,7 +5,7 @@
 
 #include <cm/cm_id.hpp>
 #include <cm/messages.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 
 namespace softverbs::cm {
 
@@ -19,9 +19,9 @@ int listener::listen(int backlog) {
   auto* const only = own.is_loopback() ? device_with(own) : address.device();
   // Requests from other hosts arrive at UDP port 4791.
   for (auto* const each : local_devices()) {
-    if (own.is_any() || each == only) each->place->open_well_known_ports();
+    if (own.is_any() || each == only) each->place->ports().open_roce_ports();
   }
-  if (const auto port = only != nullptr ? only->place->management_port() : std::uint16_t{0})
+  if (const auto port = only != nullptr ? only->place->ports().management_port() : std::uint16_t{0})
     id_.manager.liveness.announce(own, port);
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <infiniband/verbs.h>
 #include <net/address.hpp>
 #include <net/netdev.hpp>
@@ -17,7 +17,7 @@ struct local_device {
   ibv_context* verbs = nullptr;
   ibv_pd* pd = nullptr;
   ibv_xrcd* xrc_domain = nullptr;  ///< what all connections of the process share
-  engine::station* place = nullptr;
+  engine::netdev_port* place = nullptr;
   ibv_device_attr attributes{};
 
   /// The row of the GID table that packets from the address are sent with; nothing if it has none.

@@ -4,7 +4,7 @@ namespace softverbs::cm {
 
 bool is_believable(const engine::management_datagram& datagram, bool source_is_local) {
   using arrival = engine::management_datagram::arrival;
-  // Other hosts send to UDP port 4791, and a service's mailbox is for requests alone.
+  // Other hosts send to UDP port 4791, and a service's handoff socket is for requests alone.
   if (datagram.arrived_by == arrival::own_port && !source_is_local) return false;
   if (datagram.arrived_by == arrival::service && !wire::is_for_service(datagram.message))
     return false;

@@ -7,7 +7,7 @@
 
 #include <base/random.hpp>
 #include <engine/management.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <fmt/format.h>
 #include <net/netdev.hpp>
 #include <unistd.h>
@@ -36,7 +36,7 @@ engine::abstract_name name_of(std::string_view kind, rdma_port_space space, std:
 }
 
 bool exists(const engine::abstract_name& name) {
-  return static_cast<bool>(engine::mailbox::connect_to(name));
+  return static_cast<bool>(engine::handoff_socket::connect_to(name));
 }
 
 /// Held by another under a name that means a part or more of what is wanted.
@@ -60,11 +60,11 @@ bool conflicts(const wish& wanted, std::uint16_t port) {
   return false;
 }
 
-void close_in_children(const std::vector<std::unique_ptr<engine::mailbox>>& boxes) {
+void close_in_children(const std::vector<std::unique_ptr<engine::handoff_socket>>& boxes) {
   for (const auto& box : boxes) engine::close_in_children(box->fd());
 }
 
-void forget(const std::vector<std::unique_ptr<engine::mailbox>>& boxes) {
+void forget(const std::vector<std::unique_ptr<engine::handoff_socket>>& boxes) {
   for (const auto& box : boxes) engine::forget_descriptor(box->fd());
 }
 
@@ -81,10 +81,10 @@ bool port_reservation::is_shareable(const wish& wanted) {
 }
 
 bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
-  std::vector<std::unique_ptr<engine::mailbox>> names;
+  std::vector<std::unique_ptr<engine::handoff_socket>> names;
   const auto take_name = [&](std::string_view where) {
     names.push_back(
-        engine::mailbox::open(name_of("port", wanted.space, port, where), wanted.own, port));
+        engine::handoff_socket::open(name_of("port", wanted.space, port, where), wanted.own, port));
     return names.back() != nullptr;
   };
   if (!take_name(wanted.own.text())) return false;
@@ -95,8 +95,8 @@ bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
     return false;
   }
   if (wanted.shareable) {
-    sign_ = engine::mailbox::open(name_of("shared", wanted.space, port, wanted.own.text()),
-                                  wanted.own, port);
+    sign_ = engine::handoff_socket::open(name_of("shared", wanted.space, port, wanted.own.text()),
+                                         wanted.own, port);
     if (sign_ != nullptr) engine::close_in_children(sign_->fd());
   }
   close_in_children(names);
@@ -123,10 +123,10 @@ bool port_reservation::open_boxes() {
   std::vector<net::address> addresses;
   if (is_for_both(wanted_)) addresses.push_back(net::address::any(true));
   addresses.push_back(wanted_.own);
-  std::vector<std::unique_ptr<engine::mailbox>> boxes;
+  std::vector<std::unique_ptr<engine::handoff_socket>> boxes;
   for (const auto& own : addresses) {
     const auto name = engine::service_name(service_id(wanted_.space, wanted_.port), own);
-    boxes.push_back(engine::mailbox::open(name, own, wanted_.port));
+    boxes.push_back(engine::handoff_socket::open(name, own, wanted_.port));
     if (boxes.back() == nullptr) return false;
   }
   if (sign_ != nullptr) engine::forget_descriptor(sign_->fd());

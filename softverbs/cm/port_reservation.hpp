@@ -1,5 +1,5 @@
 // A port of a port space (RDMA_PS_TCP …) that belongs to one process of the host, as a bound TCP
-// port does; and, while somebody listens there, the mailboxes that requests arrive in.
+// port does; and, while somebody listens there, the handoff sockets that requests arrive in.
 //
 // Both are names in the abstract space of AF_UNIX, which two cannot have at once.
 #pragma once
@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include <engine/mailbox.hpp>
+#include <engine/handoff_socket.hpp>
 #include <net/address.hpp>
 #include <rdma/rdma_cma.h>
 
@@ -40,7 +40,7 @@ class port_reservation {
 
   /// From now on requests arrive, and it is not shared any more. False with errno.
   [[nodiscard]] bool open_boxes();
-  [[nodiscard]] const std::vector<std::unique_ptr<engine::mailbox>>& boxes() const noexcept {
+  [[nodiscard]] const std::vector<std::unique_ptr<engine::handoff_socket>>& boxes() const noexcept {
     return boxes_;
   }
 
@@ -49,9 +49,9 @@ class port_reservation {
   bool claim(const wish& wanted, std::uint16_t port);
 
   wish wanted_;
-  std::vector<std::unique_ptr<engine::mailbox>> names_;
-  std::unique_ptr<engine::mailbox> sign_;  ///< that it is shareable
-  std::vector<std::unique_ptr<engine::mailbox>> boxes_;
+  std::vector<std::unique_ptr<engine::handoff_socket>> names_;
+  std::unique_ptr<engine::handoff_socket> sign_;  ///< that it is shareable
+  std::vector<std::unique_ptr<engine::handoff_socket>> boxes_;
 };
 
 }  // namespace softverbs::cm

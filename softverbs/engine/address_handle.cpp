@@ -2,12 +2,13 @@
 
 #include <cstring>
 
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <net/netdev.hpp>
 
 namespace softverbs::engine {
 
-std::optional<transport::path_ends> path_of(const station& place, const ibv_ah_attr& attributes) {
+std::optional<transport::path_ends> path_of(const netdev_port& place,
+                                            const ibv_ah_attr& attributes) {
   const auto rows = net::gid_table(place.device());
   const auto index = attributes.grh.sgid_index;
   if (index >= rows.size()) return std::nullopt;

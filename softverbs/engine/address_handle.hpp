@@ -8,7 +8,7 @@
 
 namespace softverbs::engine {
 
-class station;
+class netdev_port;
 
 struct address_handle : ibv_ah {
   transport::path_ends ends;
@@ -16,7 +16,7 @@ struct address_handle : ibv_ah {
 
 /// The ends of the path that the attributes describe; nothing if the GID index does not exist, its
 /// row cannot be used, or the two ends are not of the same family.
-[[nodiscard]] std::optional<transport::path_ends> path_of(const station& place,
+[[nodiscard]] std::optional<transport::path_ends> path_of(const netdev_port& place,
                                                           const ibv_ah_attr& attributes);
 
 }  // namespace softverbs::engine

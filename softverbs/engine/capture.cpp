@@ -1,7 +1,7 @@
 #include <engine/capture.hpp>
 
 #include <base/settings.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <sys/uio.h>
 #include <wire/packet.hpp>
 

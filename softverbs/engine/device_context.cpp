@@ -9,14 +9,14 @@
 
 namespace softverbs::engine {
 
-device_context::device_context(std::shared_ptr<station> station_of_netdev)
-    : place(std::move(station_of_netdev)),
+device_context::device_context(std::shared_ptr<netdev_port> port_of_netdev)
+    : place(std::move(port_of_netdev)),
       memory(settings::get().max_mr),
       generation_(process_generation()) {
-  place->add_observer(port_events_);
+  place->observers().add(port_events_);
 }
 
-device_context::~device_context() { place->remove_observer(port_events_); }
+device_context::~device_context() { place->observers().remove(port_events_); }
 
 int device_context::refuses(std::string_view function) const {
   return is_alive() ? injected_failure(function) : ENODEV;

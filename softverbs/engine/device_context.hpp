@@ -14,7 +14,7 @@
 #include <engine/completion_queue.hpp>
 #include <engine/domain_directory.hpp>
 #include <engine/event_fd.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <infiniband/verbs.h>
 #include <transport/memory_keys.hpp>
 
@@ -25,7 +25,7 @@ class shared_receive_queue;
 
 class device_context {
  public:
-  explicit device_context(std::shared_ptr<station> place);
+  explicit device_context(std::shared_ptr<netdev_port> place);
   device_context(const device_context&) = delete;
   device_context& operator=(const device_context&) = delete;
   ~device_context();
@@ -48,7 +48,7 @@ class device_context {
   void raise(ibv_event_type type, shared_receive_queue& srq) noexcept;
 
   verbs_context verbs{};  ///< first, so that as_ibv() can be undone
-  std::shared_ptr<station> place;
+  std::shared_ptr<netdev_port> place;
   transport::memory_keys memory;
   domain_directory domains;
   event_fd<ibv_async_event> events;

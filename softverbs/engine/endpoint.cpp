@@ -63,7 +63,8 @@ void endpoint::enqueue(const wire::headers& header, std::span<const iovec> paylo
 
 void endpoint::run() {
   const std::lock_guard lock(mutex);
-  if (owner != nullptr && owner->context.place->is_frozen()) return;  // it runs again afterwards
+  if (owner != nullptr && owner->context.place->outages().is_frozen())
+    return;  // it runs again afterwards
   inbox handled;
   {
     const std::lock_guard inbox_lock(inbox_mutex_);

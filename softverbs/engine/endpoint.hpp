@@ -32,8 +32,8 @@ struct inbound {
   net::address destination{};
   std::uint16_t source_port = 0;
   /// How it came: from this process, straight from another process of this host, or through the
-  /// well-known port.
-  enum class way : std::uint8_t { in_process, same_host, well_known_port } came = way::in_process;
+  /// RoCE port.
+  enum class way : std::uint8_t { in_process, same_host, roce_port } came = way::in_process;
 };
 
 class endpoint : public std::enable_shared_from_this<endpoint> {

@@ -13,8 +13,8 @@
 
 namespace softverbs::engine::host_protocol {
 
-/// The datagram socket of whoever holds the address and port: it takes letters.
-inline abstract_name mailbox_name(const net::address& own, std::uint16_t port) {
+/// The datagram socket of whoever holds the address and port: packets are handed over to it.
+inline abstract_name handoff_name(const net::address& own, std::uint16_t port) {
   return abstract_name(fmt::format("softverbs/{}/{}", own.text(), port));
 }
 
@@ -24,7 +24,7 @@ inline abstract_name ring_listener_name(const net::address& own, std::uint16_t p
 }
 
 /// The listening SOCK_SEQPACKET socket of those who share UDP port 4791 of the address.
-inline abstract_name well_known_port_name(const net::address& own) {
+inline abstract_name roce_port_name(const net::address& own) {
   return abstract_name(fmt::format("softverbs/4791/{}", own.text()));
 }
 
@@ -41,8 +41,8 @@ inline abstract_name slot_name(unsigned netdev_index, unsigned slot) {
   return abstract_name(fmt::format("softverbs/slot/{}/{}", netdev_index, slot));
 }
 
-/// In front of the packets of a letter.
-struct letter_header {
+/// In front of packets that are handed over.
+struct handoff_header {
   net::address source{};
   net::address destination{};
   std::uint16_t source_port = 0;

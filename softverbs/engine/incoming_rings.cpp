@@ -27,7 +27,7 @@ class incoming_rings::watched_connection final : public packet_source {
  public:
   explicit watched_connection(incoming_rings& owner) : owner_(owner) {}
   bool receive(receive_state& state, std::uint32_t events) override {
-    // Bells are for the progress thread: a user who answered one would leave it asleep with its
+    // Doorbells are for the progress thread: a user who answered one would leave it asleep with its
     // neighbours believing that it is awake.
     owner_.on_event(*this, (events & (EPOLLHUP | EPOLLERR)) != 0, !state.called_by_user);
     return false;  // packets are in the rings, not here
@@ -129,13 +129,14 @@ incoming_rings::outcome incoming_rings::take_offer(newcomer& from) {
   return outcome::taken;
 }
 
-void incoming_rings::on_event(const packet_source& connection, bool has_ended, bool answer_bells) {
+void incoming_rings::on_event(const packet_source& connection, bool has_ended,
+                              bool answer_doorbells) {
   const auto known = std::ranges::find_if(
       rings_, [&](const auto& each) { return each->connection.get() == &connection; });
   if (known != rings_.end()) {
     auto& reader = (*known)->reader;
     if (has_ended) reader.writer_has_gone();
-    if (answer_bells) reader.awake();
+    if (answer_doorbells) reader.awake();
     if (reader.is_finished()) forget(static_cast<std::size_t>(known - rings_.begin()));
     return;
   }

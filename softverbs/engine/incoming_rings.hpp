@@ -53,9 +53,9 @@ class incoming_rings {
   /// Neighbours wait. False if this process cannot even refuse them now: listening on would be
   /// spinning, so do something else for a while.
   [[nodiscard]] bool accept_from(const ring_listener& listener);
-  /// Something has happened to the connection, which may be of a ring that exists no more. Bells
-  /// are answered only if the caller is the thread that sleeps.
-  void on_event(const packet_source& connection, bool has_ended, bool answer_bells);
+  /// Something has happened to the connection, which may be of a ring that exists no more.
+  /// Doorbells are answered only if the caller is the thread that sleeps.
+  void on_event(const packet_source& connection, bool has_ended, bool answer_doorbells);
 
   [[nodiscard]] std::size_t size() const noexcept { return rings_.size(); }
   [[nodiscard]] bool is_empty() const noexcept { return rings_.empty(); }

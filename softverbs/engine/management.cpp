@@ -7,9 +7,9 @@
 
 #include <base/descriptor.hpp>
 #include <base/log.hpp>
-#include <engine/mailbox.hpp>
+#include <engine/handoff_socket.hpp>
+#include <engine/netdev_port.hpp>
 #include <engine/sender.hpp>
-#include <engine/station.hpp>
 #include <fmt/format.h>
 #include <net/netdev.hpp>
 #include <unistd.h>
@@ -30,10 +30,11 @@ std::uint16_t port_of(const wire::cm_message& message) {
 
 /// A socket to the process of this host that the message is for, if there is one.
 descriptor neighbour_for(const wire::cm_message& message, const net::address& to) {
-  if (!wire::is_for_service(message)) return mailbox::connect_to(to, port_of(message));
-  auto specific = mailbox::connect_to(service_name(message.service_id, to));
+  if (!wire::is_for_service(message)) return handoff_socket::connect_to(to, port_of(message));
+  auto specific = handoff_socket::connect_to(service_name(message.service_id, to));
   if (specific) return specific;
-  return mailbox::connect_to(service_name(message.service_id, net::address::any(to.is_ipv4())));
+  return handoff_socket::connect_to(
+      service_name(message.service_id, net::address::any(to.is_ipv4())));
 }
 
 wire::headers management_header() {
@@ -60,11 +61,11 @@ abstract_name service_name(std::uint64_t service_id, const net::address& own) {
   return abstract_name(fmt::format("softverbs/service/{:x}/{}", service_id, own.text()));
 }
 
-int send_management(station& from, const net::address& own, const net::address& to,
+int send_management(netdev_port& from, const net::address& own, const net::address& to,
                     const wire::cm_message& message) {
-  const auto* const socket = from.management_socket(own);
+  const auto* const socket = from.ports().management_socket(own);
   if (socket == nullptr) return EADDRNOTAVAIL;
-  if (from.is_frozen() || from.port_is_down()) return 0;  // lost
+  if (from.outages().is_frozen() || from.outages().port_is_down()) return 0;  // lost
   descriptor neighbour;
   route path;
   path.place = &from;
@@ -77,11 +78,11 @@ int send_management(station& from, const net::address& own, const net::address& 
     neighbour = neighbour_for(message, to);
     if (!neighbour) return ECONNREFUSED;
     if (wire::is_for_service(message)) {
-      path.letters = neighbour.get();
+      path.handoff_fd = neighbour.get();
     } else {
       path.flow.destination_port = port_of(message);  // somebody is there
     }
-  } else if (const int failure = from.open_well_known_port(own)) {
+  } else if (const int failure = from.ports().open_roce_port(own)) {
     return failure;
   }
   path.to_bytes = to.to_sockaddr(path.flow.destination_port, from.device().index, path.to);
@@ -96,8 +97,8 @@ int send_management(station& from, const net::address& own, const net::address& 
   return 0;
 }
 
-void dispatch_management(station& place, const wire::flow& flow, std::span<const std::byte> packets,
-                         std::size_t segment_bytes) {
+void dispatch_management(netdev_port& place, const wire::flow& flow,
+                         std::span<const std::byte> packets, std::size_t segment_bytes) {
   while (!packets.empty()) {
     const auto datagram = packets.first(std::min(packets.size(), segment_bytes));
     packets = packets.subspan(datagram.size());
@@ -115,7 +116,7 @@ void dispatch_management(station& place, const wire::flow& flow, std::span<const
     if (neighbour) {
       const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
                         .iov_len = datagram.size()};
-      static_cast<void>(mailbox::hand_on(neighbour.get(), flow, {&whole, 1}, datagram.size()));
+      static_cast<void>(handoff_socket::send(neighbour.get(), flow, {&whole, 1}, datagram.size()));
     } else if (const auto answer = wire::answer_without_receiver(*message)) {
       static_cast<void>(send_management(place, flow.destination, flow.source, *answer));
     }

@@ -1,8 +1,8 @@
 // Queue pair 1: management datagrams (chapter 13). All processes of a host share it, as they share
 // UDP port 4791. The only datagrams that this device knows are those of the connection manager.
 //
-// A datagram finds its process without a table. A request goes to the mailbox that is named after
-// the service it asks for. Any other message goes to the port in the upper half of the
+// A datagram finds its process without a table. A request goes to the handoff socket that is named
+// after the service it asks for. Any other message goes to the port in the upper half of the
 // communication id (comm id) that it is addressed to. Within a host it goes there by UDP, so that
 // the kernel tells the receiver the sender's address and port.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace softverbs::engine {
 
-class station;
+class netdev_port;
 
 struct management_datagram {
   wire::cm_message message;
@@ -28,7 +28,7 @@ struct management_datagram {
   enum class arrival : std::uint8_t {
     roce_port,  ///< UDP port 4791: the kernel, or a trusted process that handed it on
     own_port,   ///< a port of this process: the kernel
-    service     ///< the mailbox of a service: see net::owns_udp_socket
+    service     ///< the handoff socket of a service: see net::owns_udp_socket
   } arrived_by = arrival::roce_port;
   std::uint16_t source_port = 0;
 };
@@ -44,17 +44,18 @@ using data_handler = void (*)(std::uint32_t qpn);
 void set_data_handler(data_handler handler) noexcept;
 void first_data_came(std::uint32_t qpn);
 
-/// The mailbox of the service on that address; all zeros stand for every address of its family.
+/// The handoff socket of the service on that address; all zeros stand for every address of its
+/// family.
 [[nodiscard]] abstract_name service_name(std::uint64_t service_id, const net::address& own);
 
 /// Sends a message to the host with that address. Returns 0 or an errno: ECONNREFUSED if `to` is
 /// this host and no process of it would receive the message.
-[[nodiscard]] int send_management(station& from, const net::address& own, const net::address& to,
-                                  const wire::cm_message& message);
+[[nodiscard]] int send_management(netdev_port& from, const net::address& own,
+                                  const net::address& to, const wire::cm_message& message);
 
 /// Gives packets for queue pair 1 that arrived at UDP port 4791 to their processes.
-void dispatch_management(station& place, const wire::flow& flow, std::span<const std::byte> packets,
-                         std::size_t segment_bytes);
+void dispatch_management(netdev_port& place, const wire::flow& flow,
+                         std::span<const std::byte> packets, std::size_t segment_bytes);
 /// Takes a packet that is for this process.
 void receive_management(const wire::flow& flow, const wire::packet& packet,
                         management_datagram::arrival arrived_by);

@@ -20,7 +20,7 @@ constexpr auto time_without_descriptors = 100ms;
 // From one ring, before the user gets its completions and other rings their turn.
 constexpr std::size_t packets_per_turn = 32;
 // From one process, before other sources get their turn.
-constexpr int letters_per_turn = 64;
+constexpr int bursts_per_turn = 64;
 
 }  // namespace
 
@@ -54,26 +54,26 @@ class packet_receiver::own_socket final : public packet_source {
 /// What other processes hand over, because it reached them through UDP port 4791.
 class packet_receiver::handed_over final : public packet_source {
  public:
-  explicit handed_over(const mailbox& box) : box_(box) {}
+  explicit handed_over(const handoff_socket& box) : box_(box) {}
 
   bool receive(receive_state& state, std::uint32_t /*events*/) override {
-    state.letter_memory.resize(mailbox::letter_bytes);
-    mailbox::letter letter;
+    state.handoff_memory.resize(handoff_socket::burst_bytes);
+    handoff_socket::burst burst;
     bool any = false;
-    for (int i = 0; i < letters_per_turn && box_.take(state.letter_memory, letter); ++i) {
+    for (int i = 0; i < bursts_per_turn && box_.take(state.handoff_memory, burst); ++i) {
       any = true;
-      packet_delivery into({.flow = {.source = letter.source,
+      packet_delivery into({.flow = {.source = burst.source,
                                      .destination = box_.own_address(),
-                                     .source_port = letter.source_port,
+                                     .source_port = burst.source_port,
                                      .destination_port = wire::roce_udp_port},
-                            .came = inbound::way::well_known_port});
-      into.deliver_train(letter.packets, letter.segment_bytes);
+                            .came = inbound::way::roce_port});
+      into.deliver_train(burst.packets, burst.segment_bytes);
     }
     return any;
   }
 
  private:
-  const mailbox& box_;
+  const handoff_socket& box_;
 };
 
 /// Where neighbours offer their packet rings.
@@ -109,7 +109,7 @@ void packet_receiver::own(std::unique_ptr<packet_source> source, int fd) {
 
 void packet_receiver::watch(const leased_address& own_address) {
   own(std::make_unique<own_socket>(own_address.socket()), own_address.socket().fd());
-  own(std::make_unique<handed_over>(own_address.letters()), own_address.letters().fd());
+  own(std::make_unique<handed_over>(own_address.handoff()), own_address.handoff().fd());
   own(std::make_unique<ring_offers>(*this, own_address.rings()), own_address.rings().fd());
 }
 

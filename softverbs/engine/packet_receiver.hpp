@@ -51,7 +51,7 @@ class packet_receiver {
   void acknowledge_later(endpoint& who) { acknowledgements_.push_back(who.shared_from_this()); }
 
   enum class readiness : std::uint8_t { may_sleep, packets_wait, another_receives };
-  /// From here on neighbours wake the progress thread with a bell when they write into a ring.
+  /// From here on neighbours wake the progress thread with a doorbell when they write into a ring.
   [[nodiscard]] readiness prepare_for_sleep();
 
  private:

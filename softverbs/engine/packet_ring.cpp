@@ -25,8 +25,8 @@ constexpr std::uint32_t skip_to_start = 0xffff'ffff;
 constexpr std::uint64_t alignment = sizeof(record);
 // What stays free for acknowledgements, which nobody asks room for.
 constexpr std::size_t reserve = std::size_t{32} * 1024;
-// Bells that are taken at once: a writer may not keep the reader from its other work.
-constexpr int bells_per_turn = 16;
+// Doorbells that are taken at once: a writer may not keep the reader from its other work.
+constexpr int doorbells_per_turn = 16;
 
 constexpr std::uint64_t record_bytes(std::size_t packet) {
   return sizeof(record) + (packet + alignment - 1) / alignment * alignment;
@@ -146,7 +146,7 @@ bool ring_writer::write(std::span<const iovec> parts) {
   return true;
 }
 
-void ring_writer::ring_bell() {
+void ring_writer::ring_doorbell() {
   const std::lock_guard lock(mutex_);
   if (!memory_.is_good()) return;
   auto& control = memory_.control();
@@ -156,7 +156,7 @@ void ring_writer::ring_bell() {
   if (control.reader_sleeps.load(std::memory_order_seq_cst) == 0) return;
   if (control.reader_sleeps.exchange(0) == 0) return;
   const char byte = 0;
-  // A connection that is full of bells needs no more of them.
+  // A connection that is full of doorbells needs no more of them.
   if (::send(connection_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
     closed_ = true;
 }
@@ -211,7 +211,7 @@ bool ring_reader::prepare_to_sleep() {
 void ring_reader::awake() {
   memory_.control().reader_sleeps.store(0, std::memory_order_relaxed);
   char byte = 0;
-  for (int i = 0; i < bells_per_turn; ++i) {
+  for (int i = 0; i < doorbells_per_turn; ++i) {
     const auto got = ::recv(connection_.get(), &byte, 1, MSG_DONTWAIT);
     if (got > 0) continue;
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) writer_gone_ = true;

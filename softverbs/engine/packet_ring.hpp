@@ -86,7 +86,7 @@ class ring_writer {
   /// False if the packet did not fit and is lost.
   bool write(std::span<const iovec> parts);
   /// After the last packet of a burst.
-  void ring_bell();
+  void ring_doorbell();
   /// The memory of packets that have been read goes back to the kernel, if none is unread.
   void release_memory();
 
@@ -135,9 +135,9 @@ class ring_reader {
     return count;
   }
 
-  /// From here on the writer rings the bell. False if packets are there already: do not sleep.
+  /// From here on the writer rings the doorbell. False if packets are there already: do not sleep.
   [[nodiscard]] bool prepare_to_sleep();
-  /// Answers the bell.
+  /// Answers the doorbell.
   void awake();
 
  private:

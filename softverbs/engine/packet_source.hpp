@@ -20,7 +20,7 @@ class packet_source;
 /// What a receiving thread has at hand; guarded by the receiving lock.
 struct receive_state {
   net::receive_buffers buffers;
-  std::vector<std::byte> letter_memory;
+  std::vector<std::byte> handoff_memory;
   local_senders neighbours;
   /// The source of the latest packets, where more are likely: asked without asking the kernel which
   /// sources are ready. A source that found packets may put itself here.

@@ -18,13 +18,13 @@ constexpr int attempts = 64;
 }  // namespace
 
 leased_address::leased_address(std::unique_ptr<net::udp_socket> socket,
-                               std::unique_ptr<mailbox> letters,
+                               std::unique_ptr<handoff_socket> handoff,
                                std::unique_ptr<ring_listener> rings)
     : socket_(std::move(socket)),
-      letters_(std::move(letters)),
+      handoff_(std::move(handoff)),
       rings_(std::move(rings)),
       socket_ends_(socket_->fd()),
-      letters_end_(letters_->fd()),
+      handoff_end_(handoff_->fd()),
       rings_end_(rings_->fd()) {}
 
 std::unique_ptr<leased_address> leased_address::bind(const net::address& own, std::uint16_t port,
@@ -35,12 +35,12 @@ std::unique_ptr<leased_address> leased_address::bind(const net::address& own, st
     errno = EADDRINUSE;
     return nullptr;
   }
-  auto letters = mailbox::open(own, socket->port());
-  if (letters == nullptr) return nullptr;
+  auto handoff = handoff_socket::open(own, socket->port());
+  if (handoff == nullptr) return nullptr;
   auto rings = ring_listener::open(own, socket->port());
   if (rings == nullptr) return nullptr;
   return std::unique_ptr<leased_address>(
-      new leased_address(std::move(socket), std::move(letters), std::move(rings)));
+      new leased_address(std::move(socket), std::move(handoff), std::move(rings)));
 }
 
 std::unique_ptr<port_lease> port_lease::take(const std::vector<net::address>& addresses,

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <engine/fork_registry.hpp>
-#include <engine/mailbox.hpp>
+#include <engine/handoff_socket.hpp>
 #include <engine/qpn_table.hpp>
 #include <engine/ring_listener.hpp>
 #include <engine/slot_claim.hpp>
@@ -30,17 +30,17 @@ class leased_address {
                                                             unsigned netdev_index);
 
   [[nodiscard]] const net::udp_socket& socket() const noexcept { return *socket_; }
-  [[nodiscard]] const mailbox& letters() const noexcept { return *letters_; }
+  [[nodiscard]] const handoff_socket& handoff() const noexcept { return *handoff_; }
   [[nodiscard]] const ring_listener& rings() const noexcept { return *rings_; }
 
  private:
-  leased_address(std::unique_ptr<net::udp_socket> socket, std::unique_ptr<mailbox> letters,
+  leased_address(std::unique_ptr<net::udp_socket> socket, std::unique_ptr<handoff_socket> handoff,
                  std::unique_ptr<ring_listener> rings);
 
   std::unique_ptr<net::udp_socket> socket_;
-  std::unique_ptr<mailbox> letters_;
+  std::unique_ptr<handoff_socket> handoff_;
   std::unique_ptr<ring_listener> rings_;
-  closed_in_children socket_ends_, letters_end_, rings_end_;
+  closed_in_children socket_ends_, handoff_end_, rings_end_;
 };
 
 class port_lease {

@@ -9,11 +9,11 @@
 #include <base/log.hpp>
 #include <engine/own_addresses.hpp>
 #include <engine/process_ports.hpp>
-#include <engine/well_known_port.hpp>
+#include <engine/roce_port.hpp>
 
 namespace softverbs::engine {
 
-port_leases::port_leases(station& owner, const net::netdev& device, packet_receiver& receiver)
+port_leases::port_leases(netdev_port& owner, const net::netdev& device, packet_receiver& receiver)
     : owner_(owner), device_(device), receiver_(receiver), slot_(device.index) {}
 
 port_leases::~port_leases() {
@@ -62,7 +62,7 @@ port_lease* port_leases::take_lease() {
   const auto is_served = [&](const auto& port) {
     return port->failure() != 0 || port->serve(lease->port());
   };
-  if (lease == nullptr || !std::ranges::all_of(well_known_, is_served)) {
+  if (lease == nullptr || !std::ranges::all_of(roce_ports_, is_served)) {
     const int failure = errno;
     log(log_level::error, "no UDP port could be had on {}: {}", device_.name,
         std::strerror(failure));
@@ -98,39 +98,39 @@ void port_leases::bind(port_lease& lease, const net::address& own) {
 
 void port_leases::bind_new_addresses() {
   const auto addresses = own_addresses(device_);
-  bool well_known = false;
+  bool for_all = false;
   {
     const std::lock_guard lock(mutex_);
-    well_known = well_known_for_all_;
+    for_all = roce_ports_for_all_;
     for (const auto& lease : leases_) {
       for (const auto& own : addresses) {
         if (lease->socket_of(own) == nullptr) bind(*lease, own);
       }
     }
   }
-  if (well_known) open_well_known_ports();
+  if (for_all) open_roce_ports();
 }
 
-int port_leases::open_well_known_port(const net::address& own) {
+int port_leases::open_roce_port(const net::address& own) {
   const std::lock_guard lock(mutex_);
-  for (const auto& port : well_known_) {
+  for (const auto& port : roce_ports_) {
     if (port->own_address() == own) return port->failure();
   }
   std::vector<std::uint16_t> ports;
   ports.reserve(leases_.size());
   for (const auto& lease : leases_) ports.push_back(lease->port());
-  well_known_.push_back(std::make_unique<well_known_port>(owner_, receiver_.sources(), own, ports));
-  return well_known_.back()->failure();
+  roce_ports_.push_back(std::make_unique<roce_port>(owner_, receiver_.sources(), own, ports));
+  return roce_ports_.back()->failure();
 }
 
-void port_leases::open_well_known_ports() {
+void port_leases::open_roce_ports() {
   if (device_.loopback) return;
   {
     const std::lock_guard lock(mutex_);
-    well_known_for_all_ = true;
+    roce_ports_for_all_ = true;
   }
   for (const auto& own : own_addresses(device_)) {
-    [[maybe_unused]] const int logged = open_well_known_port(own);
+    [[maybe_unused]] const int logged = open_roce_port(own);
   }
 }
 

@@ -25,12 +25,12 @@
 
 namespace softverbs::engine {
 
-class station;
-class well_known_port;
+class netdev_port;
+class roce_port;
 
 class port_leases {
  public:
-  port_leases(station& owner, const net::netdev& device, packet_receiver& receiver);
+  port_leases(netdev_port& owner, const net::netdev& device, packet_receiver& receiver);
   port_leases(const port_leases&) = delete;
   port_leases& operator=(const port_leases&) = delete;
   ~port_leases();
@@ -50,9 +50,9 @@ class port_leases {
   [[nodiscard]] const net::udp_socket* management_socket(const net::address& own);
 
   /// Makes sure that packets from other hosts reach this process; 0 or an errno.
-  [[nodiscard]] int open_well_known_port(const net::address& own);
+  [[nodiscard]] int open_roce_port(const net::address& own);
   /// The same for all addresses, as far as they can be had, and for those to come.
-  void open_well_known_ports();
+  void open_roce_ports();
 
   /// Binds the ports on addresses that the netdev has gained.
   void bind_new_addresses();
@@ -62,14 +62,14 @@ class port_leases {
   [[nodiscard]] port_lease* take_lease();
   void bind(port_lease& lease, const net::address& own);
 
-  station& owner_;
+  netdev_port& owner_;
   const net::netdev& device_;
   packet_receiver& receiver_;
   mutable ranked_mutex<lock_rank::ports> mutex_;
   slot_claim slot_;
   std::vector<std::unique_ptr<port_lease>> leases_;
-  std::vector<std::unique_ptr<well_known_port>> well_known_;
-  bool well_known_for_all_ = false;
+  std::vector<std::unique_ptr<roce_port>> roce_ports_;
+  bool roce_ports_for_all_ = false;
 };
 
 }  // namespace softverbs::engine

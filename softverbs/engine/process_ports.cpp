@@ -44,9 +44,9 @@ bool process_ports::holds(const net::address& own, std::uint16_t port) const {
                      [&](const auto& each) { return each.second->socket_of(own) != nullptr; });
 }
 
-std::vector<std::shared_ptr<station>> process_ports::netdevs() const {
+std::vector<std::shared_ptr<netdev_port>> process_ports::netdevs() const {
   const std::shared_lock lock(mutex_);
-  std::vector<std::shared_ptr<station>> open;
+  std::vector<std::shared_ptr<netdev_port>> open;
   for (const auto& [index, known] : netdevs_) {
     if (auto found = known.lock()) open.push_back(std::move(found));
   }

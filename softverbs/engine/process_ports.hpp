@@ -18,7 +18,7 @@
 
 namespace softverbs::engine {
 
-class station;
+class netdev_port;
 
 class process_ports {
  public:
@@ -35,20 +35,20 @@ class process_ports {
 
   /// What is open on the netdev of that index; `make()` makes it if nothing is.
   template <class Make>
-  [[nodiscard]] std::shared_ptr<station> find_or_make(unsigned netdev_index, Make make) {
-    std::shared_ptr<station> found;  // outlives the lock, which its end takes
+  [[nodiscard]] std::shared_ptr<netdev_port> find_or_make(unsigned netdev_index, Make make) {
+    std::shared_ptr<netdev_port> found;  // outlives the lock, which its end takes
     const std::unique_lock lock(mutex_);
     auto& known = netdevs_[netdev_index];
     found = known.lock();
     if (found == nullptr) known = found = make();
     return found;
   }
-  [[nodiscard]] std::vector<std::shared_ptr<station>> netdevs() const;
+  [[nodiscard]] std::vector<std::shared_ptr<netdev_port>> netdevs() const;
 
  private:
   mutable ranked_shared_mutex<lock_rank::process_ports> mutex_;
   std::multimap<std::uint16_t, const port_lease*> leases_;
-  std::map<unsigned, std::weak_ptr<station>> netdevs_;
+  std::map<unsigned, std::weak_ptr<netdev_port>> netdevs_;
 };
 
 /// The endpoint of a queue pair of this process with that address and number; null if there is

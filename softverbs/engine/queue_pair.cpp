@@ -93,7 +93,7 @@ int queue_pair::modify(const ibv_qp_attr& wanted, int mask) {
   apply(wanted, mask);
   if (to == IBV_QPS_RTR && from == IBV_QPS_INIT && is_datagram()) {
     choose_datagram_mtu();
-    context.place->open_well_known_ports();
+    context.place->ports().open_roce_ports();
   }
   if (to == IBV_QPS_RESET) {
     receives.clear();
@@ -146,7 +146,7 @@ int queue_pair::connect(const ibv_ah_attr& path, std::uint32_t qpn) {
   auto found = find_route(*context.place, where->qpn, *wanted, qpn);
   if (found == nullptr) return EINVAL;
   if (!found->same_host) {
-    if (const int failure = context.place->open_well_known_port(wanted->source)) return failure;
+    if (const int failure = context.place->ports().open_roce_port(wanted->source)) return failure;
   }
   ends = *wanted;
   connected = std::move(found);

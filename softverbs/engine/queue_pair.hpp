@@ -91,7 +91,9 @@ class queue_pair final : public ibv_qp_ex, private transport::front_end {
  private:
   // What the transport asks for (transport/front_end.hpp).
   [[nodiscard]] time_point now() const noexcept override { return clock::now(); }
-  [[nodiscard]] bool is_frozen() const noexcept override { return context.place->is_frozen(); }
+  [[nodiscard]] bool is_frozen() const noexcept override {
+    return context.place->outages().is_frozen();
+  }
   [[nodiscard]] transport::packet_sink* peer() override;
   [[nodiscard]] transport::packet_sink* datagram_path(const transport::path_ends& to,
                                                       std::uint32_t qpn) override;

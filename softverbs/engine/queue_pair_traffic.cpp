@@ -147,7 +147,7 @@ status queue_pair::injected_status(std::string_view operation) {
     raise_event(IBV_EVENT_QP_FATAL);
     return status::flushed;
   }
-  context.place->begin_outage(*fate.what, fate.duration, fate.edition);
+  context.place->outages().begin(*fate.what, fate.duration, fate.edition);
   return status::success;
 }
 
@@ -181,16 +181,16 @@ transport::packet_sink* queue_pair::datagram_path(const transport::path_ends& to
 bool queue_pair::is_from_peer(const inbound& packet) const {
   if (packet.source != ends.destination) return false;
   using way = inbound::way;
-  // What comes through the well-known port has the network's trust: none. So a neighbour, whom the
+  // What comes through the RoCE port has the network's trust: none. So a neighbour, whom the
   // kernel vouches for, is never heard from that way, and another host in no other way.
-  if (!connected->same_host) return packet.came == way::well_known_port;
-  if (packet.came == way::well_known_port) return false;
+  if (!connected->same_host) return packet.came == way::roce_port;
+  if (packet.came == way::roce_port) return false;
   // Between processes of one host a sender is known by its port.
   return packet.came == way::in_process || packet.source_port == attributes.dest_qp_num >> 8;
 }
 
 void queue_pair::receive(const inbound& in) noexcept try {
-  if (context.place->port_is_down()) return;
+  if (context.place->outages().port_is_down()) return;
   const auto& header = in.packet.header;
   ++received_.packets;
   received_.bytes += wire::packet_bytes(header, in.packet.payload.size());
@@ -228,7 +228,7 @@ void queue_pair::send_acknowledgement() noexcept try { answer(); } catch (...) {
 void queue_pair::keep_sending() {
   if (core.send()) deferred_work::add(where);
   const auto deadline = core.next_deadline();
-  if (deadline != never) context.place->set_timer(*where, deadline);
+  if (deadline != never) context.place->timers().set(*where, deadline);
 }
 
 void queue_pair::on_timer(time_point now) noexcept try {

@@ -1,7 +1,7 @@
 #include <engine/route.hpp>
 
 #include <base/settings.hpp>
-#include <engine/station.hpp>
+#include <engine/netdev_port.hpp>
 #include <net/netdev.hpp>
 
 namespace softverbs::engine {
@@ -12,11 +12,11 @@ constexpr std::uint32_t lowest_soft_qpn = 1024U << 8;
 
 }  // namespace
 
-std::shared_ptr<route> find_route(station& place, std::uint32_t own_qpn,
+std::shared_ptr<route> find_route(netdev_port& place, std::uint32_t own_qpn,
                                   const transport::path_ends& ends, std::uint32_t qpn) {
   auto found = std::make_shared<route>();
   found->place = &place;
-  found->socket = place.socket_of(own_qpn, ends.source);
+  found->socket = place.ports().socket_of(own_qpn, ends.source);
   if (found->socket == nullptr) return nullptr;
   // A number below the ports of this kind belongs to another implementation on this host.
   found->same_host = qpn >= lowest_soft_qpn && net::is_local(ends.destination);
@@ -36,7 +36,7 @@ std::shared_ptr<route> find_route(station& place, std::uint32_t own_qpn,
   return found;
 }
 
-std::shared_ptr<route> recent_routes::find(station& place, std::uint32_t own_qpn,
+std::shared_ptr<route> recent_routes::find(netdev_port& place, std::uint32_t own_qpn,
                                            const transport::path_ends& ends, std::uint32_t qpn) {
   for (const auto& known : entries_) {
     if (known.found == nullptr || known.qpn != qpn || known.source != ends.source ||

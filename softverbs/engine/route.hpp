@@ -16,14 +16,14 @@
 
 namespace softverbs::engine {
 
-class station;
+class netdev_port;
 
 struct route {
-  station* place = nullptr;  ///< that they leave from
+  netdev_port* place = nullptr;  ///< that they leave from
   wire::flow flow;
   std::shared_ptr<endpoint> in_process;     ///< the receiver, if it lives in this process
   std::shared_ptr<ring_writer> ring;        ///< else the memory shared with its process
-  int letters = -1;                         ///< else the socket towards its mailbox
+  int handoff_fd = -1;                      ///< else a socket that hands over to its process
   const net::udp_socket* socket = nullptr;  ///< else the socket that sends
   sockaddr_storage to{};
   socklen_t to_bytes = 0;
@@ -39,14 +39,14 @@ struct route {
 };
 
 /// From the queue pair of this process with that number to another one; null if there is no way.
-[[nodiscard]] std::shared_ptr<route> find_route(station& place, std::uint32_t own_qpn,
+[[nodiscard]] std::shared_ptr<route> find_route(netdev_port& place, std::uint32_t own_qpn,
                                                 const transport::path_ends& ends,
                                                 std::uint32_t qpn);
 
 /// The last few routes of a queue pair that sends datagrams. Guarded by the queue pair's lock.
 class recent_routes {
  public:
-  [[nodiscard]] std::shared_ptr<route> find(station& place, std::uint32_t own_qpn,
+  [[nodiscard]] std::shared_ptr<route> find(netdev_port& place, std::uint32_t own_qpn,
                                             const transport::path_ends& ends, std::uint32_t qpn);
 
  private:

@@ -11,8 +11,8 @@
 #include <base/log.hpp>
 #include <base/settings.hpp>
 #include <engine/capture.hpp>
-#include <engine/mailbox.hpp>
-#include <engine/station.hpp>
+#include <engine/handoff_socket.hpp>
+#include <engine/netdev_port.hpp>
 #include <fcntl.h>
 #include <unistd.h>
 #include <wire/pcap.hpp>
@@ -48,7 +48,7 @@ sender& sender::towards(const route& to) {
   scratch_ = &scratch_of_thread();
   parts_ = packets_ = segment_bytes_ = train_bytes_ = 0;
   added_ = {};
-  bell_due_ = false;
+  doorbell_due_ = false;
   return *this;
 }
 
@@ -102,7 +102,7 @@ void sender::append(const wire::headers& header, std::span<const iovec> payload)
   end.iov_len += wire::icrc_bytes;
   if (route_->through_ring()) {
     parts_ = 0;
-    bell_due_ |= route_->ring->write(packet);
+    doorbell_due_ |= route_->ring->write(packet);
     return;
   }
   ++packets_;
@@ -117,9 +117,9 @@ void sender::flush() {
 }
 
 void sender::send_train() {
-  if (bell_due_) {
-    bell_due_ = false;
-    route_->ring->ring_bell();
+  if (doorbell_due_) {
+    doorbell_due_ = false;
+    route_->ring->ring_doorbell();
   }
   if (packets_ == 0) return;
   const int failure = hand_over(std::span(scratch_->parts).first(parts_), segment_bytes_);
@@ -132,8 +132,10 @@ void sender::send_train() {
 }
 
 int sender::hand_over(std::span<const iovec> parts, std::size_t segment_bytes) const {
-  if (route_->letters >= 0)
-    return mailbox::hand_on(route_->letters, route_->flow, parts, segment_bytes) ? 0 : ECONNREFUSED;
+  if (route_->handoff_fd >= 0)
+    return handoff_socket::send(route_->handoff_fd, route_->flow, parts, segment_bytes)
+               ? 0
+               : ECONNREFUSED;
   return route_->socket->send(route_->to, route_->to_bytes, parts, packets_ > 1 ? segment_bytes : 0,
                               route_->flow.traffic_class);
 }
@@ -170,7 +172,7 @@ void sender::send_flat(std::span<const std::byte> datagram) {
   const iovec whole{.iov_base = const_cast<std::byte*>(datagram.data()),
                     .iov_len = datagram.size()};
   if (route_->through_ring()) {
-    bell_due_ |= route_->ring->write({&whole, 1});
+    doorbell_due_ |= route_->ring->write({&whole, 1});
     return;
   }
   [[maybe_unused]] const int lost = hand_over({&whole, 1}, datagram.size());
@@ -181,20 +183,20 @@ void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanosecond
   struct late_packet {
     late_packet(route to, std::vector<std::byte> bytes)
         : way(std::move(to)), datagram(std::move(bytes)) {
-      // The socket towards a mailbox belongs to whoever is sending now.
-      if (way.letters < 0) return;
-      letters = descriptor(::fcntl(way.letters, F_DUPFD_CLOEXEC, 0));
-      way.letters = letters.get();
+      // The socket belongs to whoever is sending now.
+      if (way.handoff_fd < 0) return;
+      handoff_fd = descriptor(::fcntl(way.handoff_fd, F_DUPFD_CLOEXEC, 0));
+      way.handoff_fd = handoff_fd.get();
     }
 
     route way;
-    descriptor letters;
+    descriptor handoff_fd;
     std::vector<std::byte> datagram;
   };
   const auto late = std::make_shared<const late_packet>(*route_, std::move(datagram));
-  route_->place->at(clock::now() + delay, [late] {
+  route_->place->timers().at(clock::now() + delay, [late] {
     const auto& place = *late->way.place;
-    if (place.port_is_down() || place.is_frozen()) return;  // lost
+    if (place.outages().port_is_down() || place.outages().is_frozen()) return;  // lost
     packet_origin nobody;
     sender(late->way, nobody).send_flat(late->datagram);
   });
@@ -202,7 +204,7 @@ void sender::send_later(std::vector<std::byte> datagram, std::chrono::nanosecond
 
 void sender::add_with_faults(const wire::headers& header, std::span<const iovec> payload) {
   using action = fault_rule::action;
-  if (route_->place->port_is_down()) return;
+  if (route_->place->outages().port_is_down()) return;
   const auto first = payload.empty()
                          ? std::span<const std::byte>()
                          : std::span(static_cast<const std::byte*>(payload.front().iov_base),

@@ -69,7 +69,7 @@ class sender final : public transport::packet_sink {
   std::size_t segment_bytes_ = 0;
   std::size_t train_bytes_ = 0;
   traffic_counters::amount added_;
-  bool bell_due_ = false;
+  bool doorbell_due_ = false;
 };
 
 }  // namespace softverbs::engine

@@ -6,7 +6,7 @@
 // When every slot is taken, a process shares one: both read its socket and hand each other what is
 // not theirs, and the order of packets is not kept.
 //
-// Owner: the station. One thread at a time.
+// Owner: the netdev port. One thread at a time.
 #pragma once
 
 #include <cstdint>

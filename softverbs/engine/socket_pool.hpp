@@ -12,7 +12,7 @@
 // A pool of a single socket, where the kernel cannot steer or descriptors are scarce, works, too:
 // everybody reads everything.
 //
-// Owner: the well-known port. Any thread may call any function.
+// Owner: the RoCE port. Any thread may call any function.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ inline constexpr std::size_t credentials_control_bytes = CMSG_SPACE(sizeof(ucred
 /// What the kernel attached to a received message; nothing if it did not.
 [[nodiscard]] std::optional<credentials> credentials_in(const msghdr& message);
 
-/// Whether rings, mailboxes and descriptors may be shared with them.
+/// Whether rings, handoff sockets and descriptors may be shared with them.
 [[nodiscard]] bool are_trusted(const credentials& who);
 
 /// Whether this process may bind ports that are reserved (CAP_NET_BIND_SERVICE).

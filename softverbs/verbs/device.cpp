@@ -79,7 +79,7 @@ int fill_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std
   const auto& place = context_of(context);
   if (!place.is_alive()) return belongs_to_parent;
   const auto netdev = net::netdev_by_index(place.place->device().index);
-  const bool up = netdev && netdev->up && !place.place->port_is_down();
+  const bool up = netdev && netdev->up && !place.place->outages().port_is_down();
   const auto port = describe_port(netdev.value_or(place.place->device()), up);
   std::memset(out, 0, bytes);
   std::memcpy(out, &port, std::min(bytes, sizeof port));
@@ -232,7 +232,7 @@ ibv_context* open_device(ibv_device* device) {
     netdev = soft.netdev;
   }
   if (!net::netdev_by_index(netdev.index)) return failed<ibv_context>(ENODEV);
-  auto opened = std::make_unique<engine::device_context>(engine::station::of(netdev));
+  auto opened = std::make_unique<engine::device_context>(engine::netdev_port::of(netdev));
   if (opened->events.fd() < 0) return failed<ibv_context>(EMFILE);
   auto& verbs = opened->verbs;
   verbs.sz = sizeof verbs;

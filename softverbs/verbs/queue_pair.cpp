@@ -107,9 +107,9 @@ ibv_qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& wanted) {
   }
   if (!owner.place->queue_pairs.add(settings::get().max_qp)) return failed<ibv_qp>(ENOMEM);
   undo counted([&] { owner.place->queue_pairs.remove(); });
-  const auto where = owner.place->allocate_endpoint();
+  const auto where = owner.place->ports().allocate_endpoint();
   if (where == nullptr) return nullptr;
-  undo allocated([&] { owner.place->release_endpoint(where->qpn); });
+  undo allocated([&] { owner.place->ports().release_endpoint(where->qpn); });
   auto* const qp = new queue_pair(owner, where, made);
   allocated.keep();
   counted.keep();
@@ -297,7 +297,7 @@ int destroy_qp(ibv_qp* qp) {
     pair.where->owner = nullptr;  // from here on nothing reaches it
     pair.where->closed = true;
   }
-  owner.place->release_endpoint(pair.where->qpn);
+  owner.place->ports().release_endpoint(pair.where->qpn);
   owner.memory.forget_queue_pair(pair.where->qpn);
   pair.asynchronous_events.acknowledged(owner.events.remove_if([&](const ibv_async_event& event) {
     return event.element.qp == qp && event.event_type != IBV_EVENT_CQ_ERR;

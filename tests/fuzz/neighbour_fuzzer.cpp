@@ -1,6 +1,6 @@
 // libFuzzer target: input from neighbours through the sockets that processes of a host share:
-// mailbox messages, orphan disconnects and anything else over a liveness connection, and lines of
-// the kernel's socket table, whose format may change.
+// handed-over packets, orphan disconnects and anything else over a liveness connection, and lines
+// of the kernel's socket table, whose format may change.
 //
 // Input: which of them, then the bytes.
 
@@ -18,8 +18,8 @@
 #include <cm/liveness_monitor.hpp>
 #include <cm/message_source.hpp>
 #include <cm/orphan_disconnect.hpp>
+#include <engine/handoff_socket.hpp>
 #include <engine/host_protocol.hpp>
-#include <engine/mailbox.hpp>
 #include <net/address.hpp>
 #include <net/socket_owner.hpp>
 #include <sys/epoll.h>
@@ -43,17 +43,17 @@ net::address own_name() {
   return own;
 }
 
-void try_letter(std::span<const std::byte> bytes) {
-  static const auto box = engine::mailbox::open(own_name(), port);
-  static const int writer = engine::mailbox::connect_to(own_name(), port).release();
-  static std::vector<std::byte> memory(engine::mailbox::letter_bytes);
+void try_handoff(std::span<const std::byte> bytes) {
+  static const auto box = engine::handoff_socket::open(own_name(), port);
+  static const int writer = engine::handoff_socket::connect_to(own_name(), port).release();
+  static std::vector<std::byte> memory(engine::handoff_socket::burst_bytes);
   require(box != nullptr && writer >= 0);
   require(::send(writer, bytes.data(), bytes.size(), 0) >= 0);
-  engine::mailbox::letter letter;
-  if (!box->take(memory, letter, engine::mailbox::from::everybody)) return;
-  require(letter.segment_bytes > 0);
-  require(letter.packets.size() + sizeof(engine::host_protocol::letter_header) == bytes.size());
-  require(letter.sender.user == ::geteuid());
+  engine::handoff_socket::burst burst;
+  if (!box->take(memory, burst, engine::handoff_socket::from::everybody)) return;
+  require(burst.segment_bytes > 0);
+  require(burst.packets.size() + sizeof(engine::host_protocol::handoff_header) == bytes.size());
+  require(burst.sender.user == ::geteuid());
 }
 
 void try_orphan_disconnect(std::span<const std::byte> bytes) {
@@ -123,7 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto rest = from.bytes(size);
-  if (what == 0) try_letter(std::as_bytes(rest));
+  if (what == 0) try_handoff(std::as_bytes(rest));
   if (what == 1) try_orphan_disconnect(std::as_bytes(rest));
   if (what == 2) {
     std::istringstream table(std::string(rest.begin(), rest.end()));

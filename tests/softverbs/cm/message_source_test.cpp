@@ -34,7 +34,7 @@ TEST(message_source, other_hosts_send_to_the_roce_port) {
   EXPECT_FALSE(is_believable(from_port(0x1234, arrival::own_port), false));
 }
 
-TEST(message_source, a_services_mailbox_takes_only_requests) {
+TEST(message_source, a_services_handoff_socket_takes_only_requests) {
   EXPECT_TRUE(is_believable(from_port(0x1234, arrival::service, cm_kind::req), true));
   EXPECT_TRUE(is_believable(from_port(0x1234, arrival::service, cm_kind::sidr_req), true));
   EXPECT_FALSE(is_believable(from_port(0x1234, arrival::service, cm_kind::dreq), true));

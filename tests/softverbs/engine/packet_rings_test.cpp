@@ -84,7 +84,7 @@ class packet_rings : public testing::Test {
   static void write(ring_writer& into, std::string_view text) {
     const iovec part{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
     EXPECT_TRUE(into.write({&part, 1}));
-    into.ring_bell();
+    into.ring_doorbell();
   }
   [[nodiscard]] std::vector<std::string> read() {
     std::vector<std::string> packets;

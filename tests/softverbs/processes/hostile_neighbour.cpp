@@ -3,7 +3,7 @@
 //
 //   hostile_neighbour <attack>
 //
-//   rings      offers packet rings: a file that shrinks, unsealed memory, bells that block or never
+//   rings      offers packet rings: a file that shrinks, unsealed memory, doorbells that block or never
 //              fall silent; thousands of them, held open
 //   letters    packets and messages that claim to come from somebody else, with descriptors
 //   requests   requests for every service, in the name of every other process
@@ -191,14 +191,14 @@ int attack_rings() {
   for (const auto& each : targets("softverbs/ring/")) {
     for (const auto& writer : writers) {
       for (int kind = 0; kind < 3; ++kind) {
-        for (const int bell : {-1, silent[0], loud}) {
+        for (const int doorbell : {-1, silent[0], loud}) {
           const int memory = memory_of_kind(kind);
           const int fd = connected(SOCK_SEQPACKET, each.name);
           if (memory < 0 || fd < 0) continue;
           const host_protocol::ring_offer offer{.source_port = writer.port,
                                                 .source = writer.address};
           std::vector<int> fds{memory};
-          if (bell >= 0) fds.push_back(bell);
+          if (doorbell >= 0) fds.push_back(doorbell);
           send_with(fd, bytes_of(offer), fds);
           send_with(fd, bytes_of(std::byte{1}), {});
           if (::ftruncate(memory, 0) != 0 && kind != 2) std::perror("ftruncate");
@@ -211,8 +211,8 @@ int attack_rings() {
   return tried;
 }
 
-std::vector<std::byte> letter_of(const wire::flow& flow, std::span<const std::byte> packet) {
-  const host_protocol::letter_header header{
+std::vector<std::byte> handoff_of(const wire::flow& flow, std::span<const std::byte> packet) {
+  const host_protocol::handoff_header header{
       .source = flow.source,
       .destination = flow.destination,
       .source_port = flow.source_port,
@@ -240,8 +240,8 @@ int attack_letters() {
         const wire::cm_message end{.kind = wire::cm_kind::dreq,
                                    .local_id = std::uint32_t{victim.port} << 16U | i,
                                    .remote_id = std::uint32_t{each.port} << 16U | i};
-        tried += send_with(fd, letter_of(flow, send_of(flow, qpn, i)), {}) ? 1 : 0;
-        tried += send_with(fd, letter_of(flow, message_of(flow, end)), std::array{0}) ? 1 : 0;
+        tried += send_with(fd, handoff_of(flow, send_of(flow, qpn, i)), {}) ? 1 : 0;
+        tried += send_with(fd, handoff_of(flow, message_of(flow, end)), std::array{0}) ? 1 : 0;
         tried += send_with(fd, bytes_of(i), std::array{0, 0, 0, 0, 0}) ? 1 : 0;
       }
     }
@@ -273,7 +273,7 @@ int attack_requests() {
                                  .ca_guid = i};
         if (i % 3 == 1) request.kind = wire::cm_kind::sidr_req;
         if (i % 3 == 2) request.kind = wire::cm_kind::rej;
-        tried += send_with(fd, letter_of(flow, message_of(flow, request)), {}) ? 1 : 0;
+        tried += send_with(fd, handoff_of(flow, message_of(flow, request)), {}) ? 1 : 0;
       }
     }
   }

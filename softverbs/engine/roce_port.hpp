@@ -6,8 +6,8 @@
 // equals. The kernel steers the packets of a process, by the QPN, into the socket of its slot,
 // which no other process reads: they keep their order. The socket of the common slot is read by
 // all, whoever is awake. Whoever reads a packet of somebody else hands it on, by the QPN alone,
-// through the mailbox of that process. So nothing depends on one process: it may stop or die, and
-// the port stays with the others.
+// through the handoff socket of that process. So nothing depends on one process: it may stop or
+// die, and the port stays with the others.
 //
 // If somebody else has the port (the kernel's rxe, another program), packets from other hosts
 // cannot reach this one: failure() says so, and traffic within the host is not affected.
@@ -38,16 +38,16 @@
 
 namespace softverbs::engine {
 
-class station;
+class netdev_port;
 
-class well_known_port {
+class roce_port {
  public:
   /// Serves the process's own ports. Waits a moment for another process that is just binding the
   /// port.
-  well_known_port(station& owner, packet_sources& sources, const net::address& own,
-                  std::span<const std::uint16_t> own_ports);
-  well_known_port(const well_known_port&) = delete;
-  well_known_port& operator=(const well_known_port&) = delete;
+  roce_port(netdev_port& owner, packet_sources& sources, const net::address& own,
+            std::span<const std::uint16_t> own_ports);
+  roce_port(const roce_port&) = delete;
+  roce_port& operator=(const roce_port&) = delete;
 
   [[nodiscard]] const net::address& own_address() const noexcept { return own_; }
   /// 0, or the errno with which the port could not be had.
@@ -59,23 +59,23 @@ class well_known_port {
   /// A socket of the pool that this process reads.
   class read_socket final : public packet_source {
    public:
-    read_socket(well_known_port& port, std::unique_ptr<net::udp_socket> socket)
+    read_socket(roce_port& port, std::unique_ptr<net::udp_socket> socket)
         : port_(port), socket_(std::move(socket)), ends_(socket_->fd()) {}
     bool receive(receive_state& state, std::uint32_t events) override;
 
    private:
-    well_known_port& port_;
+    roce_port& port_;
     std::unique_ptr<net::udp_socket> socket_;
     closed_in_children ends_;
   };
   /// The listening socket that newcomers connect to.
   class newcomers final : public packet_source {
    public:
-    newcomers(well_known_port& port, int listener) : port_(port), ends_(listener) {}
+    newcomers(roce_port& port, int listener) : port_(port), ends_(listener) {}
     bool receive(receive_state& state, std::uint32_t events) override;
 
    private:
-    well_known_port& port_;
+    roce_port& port_;
     closed_in_children ends_;
   };
 
@@ -98,7 +98,7 @@ class well_known_port {
                std::span<const std::byte> packets);
   void keep_processes_apart();
 
-  station& station_;
+  netdev_port& netdev_port_;
   packet_sources& sources_;
   net::address own_;
   int failure_ = 0;
@@ -109,7 +109,7 @@ class well_known_port {
   bool coalesces_ = true;
   descriptor listener_;
   reserve_descriptor reserve_;
-  std::map<std::uint16_t, descriptor> neighbours_;  ///< sockets towards their mailboxes
+  std::map<std::uint16_t, descriptor> neighbours_;  ///< sockets towards their handoff sockets
   std::optional<newcomers> newcomers_;
   std::vector<std::unique_ptr<read_socket>> read_;
 };

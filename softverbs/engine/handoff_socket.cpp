@@ -1,4 +1,4 @@
-#include <engine/mailbox.hpp>
+#include <engine/handoff_socket.hpp>
 
 #include <array>
 #include <cerrno>
@@ -14,30 +14,30 @@
 namespace softverbs::engine {
 namespace {
 
-using host_protocol::letter_header;
-using host_protocol::mailbox_name;
+using host_protocol::handoff_header;
+using host_protocol::handoff_name;
 
 constexpr std::uint16_t of_packets = 0;
 constexpr int most_thrown_away = 64;
 
 }  // namespace
 
-std::unique_ptr<mailbox> mailbox::open(const net::address& own, std::uint16_t port) {
-  return open(mailbox_name(own, port), own, port);
+std::unique_ptr<handoff_socket> handoff_socket::open(const net::address& own, std::uint16_t port) {
+  return open(handoff_name(own, port), own, port);
 }
 
-std::unique_ptr<mailbox> mailbox::open(const abstract_name& name, const net::address& own,
-                                       std::uint16_t port) {
+std::unique_ptr<handoff_socket> handoff_socket::open(const abstract_name& name,
+                                                     const net::address& own, std::uint16_t port) {
   descriptor fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || !net::ask_for_credentials(fd.get()) || ::bind(fd.get(), name.get(), name.bytes) != 0) {
     return nullptr;
   }
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-  return std::unique_ptr<mailbox>(new mailbox(std::move(fd), own, port));
+  return std::unique_ptr<handoff_socket>(new handoff_socket(std::move(fd), own, port));
 }
 
-bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
+bool handoff_socket::take(std::span<std::byte> memory, burst& out, from whom) const {
   // Whoever else writes here shall not keep this thread busy for ever.
   for (int thrown_away = 0; thrown_away < most_thrown_away; ++thrown_away) {
     out = {};
@@ -52,7 +52,7 @@ bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
     const auto bytes = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0) return false;
     const auto who = net::credentials_in(message);
-    letter_header header;
+    handoff_header header;
     if (!who || (whom == from::trusted_users && !net::are_trusted(*who))) continue;
     if (bytes < static_cast<ssize_t>(sizeof header)) continue;
     std::memcpy(&header, memory.data(), sizeof header);
@@ -68,11 +68,11 @@ bool mailbox::take(std::span<std::byte> memory, letter& out, from whom) const {
   return false;
 }
 
-descriptor mailbox::connect_to(const net::address& to, std::uint16_t to_port) {
-  return connect_to(mailbox_name(to, to_port));
+descriptor handoff_socket::connect_to(const net::address& to, std::uint16_t to_port) {
+  return connect_to(handoff_name(to, to_port));
 }
 
-descriptor mailbox::connect_to(const abstract_name& name) {
+descriptor handoff_socket::connect_to(const abstract_name& name) {
   descriptor fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return {};
   const auto bytes = static_cast<int>(settings::get().socket_buffer_bytes);
@@ -81,13 +81,13 @@ descriptor mailbox::connect_to(const abstract_name& name) {
   return fd;
 }
 
-bool mailbox::hand_on(int socket, const wire::flow& flow, std::span<const iovec> packets,
-                      std::size_t segment_bytes) {
-  letter_header header{.source = flow.source,
-                       .destination = flow.destination,
-                       .source_port = flow.source_port,
-                       .kind = of_packets,
-                       .segment_bytes = static_cast<std::uint32_t>(segment_bytes)};
+bool handoff_socket::send(int socket, const wire::flow& flow, std::span<const iovec> packets,
+                          std::size_t segment_bytes) {
+  handoff_header header{.source = flow.source,
+                        .destination = flow.destination,
+                        .source_port = flow.source_port,
+                        .kind = of_packets,
+                        .segment_bytes = static_cast<std::uint32_t>(segment_bytes)};
   std::vector<iovec> parts{{.iov_base = &header, .iov_len = sizeof header}};
   parts.insert(parts.end(), packets.begin(), packets.end());
   msghdr message{};

@@ -1,4 +1,4 @@
-#include <engine/well_known_port.hpp>
+#include <engine/roce_port.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,13 +11,13 @@
 
 #include <base/log.hpp>
 #include <base/settings.hpp>
+#include <engine/handoff_socket.hpp>
 #include <engine/host_protocol.hpp>
-#include <engine/mailbox.hpp>
 #include <engine/management.hpp>
+#include <engine/netdev_port.hpp>
 #include <engine/packet_delivery.hpp>
 #include <engine/passed_descriptors.hpp>
 #include <engine/receive_steering.hpp>
-#include <engine/station.hpp>
 #include <fmt/format.h>
 #include <net/credentials.hpp>
 #include <sys/epoll.h>
@@ -55,14 +55,14 @@ bool is_listener(int fd) {
 
 }  // namespace
 
-well_known_port::well_known_port(station& owner, packet_sources& sources, const net::address& own,
-                                 std::span<const std::uint16_t> own_ports)
-    : station_(owner), sources_(sources), own_(own) {
+roce_port::roce_port(netdev_port& owner, packet_sources& sources, const net::address& own,
+                     std::span<const std::uint16_t> own_ports)
+    : netdev_port_(owner), sources_(sources), own_(own) {
   const auto deadline = clock::wall::now() + patience;
   while (!bind_first() && !join_others()) {
     const bool late = clock::wall::now() > deadline;
     if (late && failure_ == EADDRINUSE) {
-      auto socket = net::udp_socket::bind(own_, wire::roce_udp_port, station_.device().index);
+      auto socket = net::udp_socket::bind(own_, wire::roce_udp_port, netdev_port_.device().index);
       if (socket != nullptr) {
         share_with_nobody(std::move(socket), "somebody holds its name and does not answer");
         break;
@@ -88,7 +88,7 @@ well_known_port::well_known_port(station& owner, packet_sources& sources, const 
   }
 }
 
-bool well_known_port::serve(std::uint16_t own_port) {
+bool roce_port::serve(std::uint16_t own_port) {
   if (!pool_) return true;
   const auto slot = pool_->slot_of(own_port);
   if (std::ranges::find(slots_, slot) != slots_.end()) return true;
@@ -100,7 +100,7 @@ bool well_known_port::serve(std::uint16_t own_port) {
   return true;
 }
 
-void well_known_port::report_failure() const {
+void roce_port::report_failure() const {
   const auto who =
       holder_ ? fmt::format("user {} holds it and is not among SOFTVERBS_TRUSTED_USERS", *holder_)
               : std::string(std::strerror(failure_));
@@ -110,12 +110,12 @@ void well_known_port::report_failure() const {
       wire::roce_udp_port, own_.text(), who);
 }
 
-bool well_known_port::bind_first() {
-  auto socket = net::udp_socket::bind(own_, wire::roce_udp_port, station_.device().index);
+bool roce_port::bind_first() {
+  auto socket = net::udp_socket::bind(own_, wire::roce_udp_port, netdev_port_.device().index);
   failure_ = socket == nullptr ? errno : 0;
   if (socket == nullptr) return false;
   descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto place = host_protocol::well_known_port_name(own_);
+  const auto place = host_protocol::roce_port_name(own_);
   if (!listener || ::bind(listener.get(), place.get(), place.bytes) != 0) {
     failure_ = errno;
     listener.reset();
@@ -141,8 +141,8 @@ bool well_known_port::bind_first() {
   return true;
 }
 
-void well_known_port::share_with_nobody(std::unique_ptr<net::udp_socket> socket,
-                                        const std::string& reason) {
+void roce_port::share_with_nobody(std::unique_ptr<net::udp_socket> socket,
+                                  const std::string& reason) {
   log(log_level::warning,
       "UDP port {} of {} cannot be shared with other processes ({}): only this process is reached "
       "from other hosts",
@@ -151,10 +151,10 @@ void well_known_port::share_with_nobody(std::unique_ptr<net::udp_socket> socket,
   socket_ = std::move(socket);
 }
 
-well_known_port::holder_connection well_known_port::connect_to_holder() {
+roce_port::holder_connection roce_port::connect_to_holder() {
   private_descriptor connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!connection) return {};
-  const auto place = host_protocol::well_known_port_name(own_);
+  const auto place = host_protocol::roce_port_name(own_);
   const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
   ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -165,7 +165,7 @@ well_known_port::holder_connection well_known_port::connect_to_holder() {
   return {.connection = {}, .is_stranger = true};
 }
 
-bool well_known_port::join_others() {
+bool roce_port::join_others() {
   if (failure_ != EADDRINUSE) return false;
   const auto [connection, is_stranger] = connect_to_holder();
   if (!connection) return false;
@@ -180,7 +180,7 @@ bool well_known_port::join_others() {
   private_descriptor queue(std::move(fds[0]));
   private_descriptor listener(std::move(fds[1]));
   if (!is_listener(listener.get())) return false;
-  const auto index = station_.device().index;
+  const auto index = netdev_port_.device().index;
   pool_ = socket_pool::adopt(std::move(queue), own_, wire::roce_udp_port, index);
   if (pool_) socket_ = pool_->socket(receive_steering::common_slot);
   if (socket_ == nullptr) {
@@ -192,26 +192,26 @@ bool well_known_port::join_others() {
   return true;
 }
 
-void well_known_port::read(std::unique_ptr<net::udp_socket> socket, unsigned slot) {
+void roce_port::read(std::unique_ptr<net::udp_socket> socket, unsigned slot) {
   const int fd = socket->fd();
   slots_.push_back(slot);
   read_.push_back(std::make_unique<read_socket>(*this, std::move(socket)));
   sources_.add(fd, *read_.back(), shared_events);
 }
 
-bool well_known_port::read_socket::receive(receive_state& state, std::uint32_t /*events*/) {
+bool roce_port::read_socket::receive(receive_state& state, std::uint32_t /*events*/) {
   const auto trains = state.buffers.receive(*socket_);
   for (const auto& train : trains) port_.sort(train);
   if (!trains.empty()) state.busiest = this;
   return !trains.empty();
 }
 
-bool well_known_port::newcomers::receive(receive_state& /*state*/, std::uint32_t /*events*/) {
+bool roce_port::newcomers::receive(receive_state& /*state*/, std::uint32_t /*events*/) {
   port_.greet_newcomer(*this);
   return false;
 }
 
-void well_known_port::sort(const net::receive_buffers::train& train) {
+void roce_port::sort(const net::receive_buffers::train& train) {
   const auto qpn_at = [&](std::size_t at) {
     const auto rest = train.bytes.subspan(at);
     const auto packet = wire::decode(rest.first(std::min(rest.size(), train.segment_bytes)));
@@ -227,9 +227,9 @@ void well_known_port::sort(const net::receive_buffers::train& train) {
     const auto packets = train.bytes.subspan(begin, end - begin);
     begin = end;
     if (qpn == wire::management_qpn) {
-      dispatch_management(station_, flow_from(train), packets, train.segment_bytes);
+      dispatch_management(netdev_port_, flow_from(train), packets, train.segment_bytes);
     } else if (holds_port(own_, static_cast<std::uint16_t>(qpn >> 8))) {
-      packet_delivery into({.flow = flow_from(train), .came = inbound::way::well_known_port});
+      packet_delivery into({.flow = flow_from(train), .came = inbound::way::roce_port});
       into.deliver_train(packets, train.segment_bytes);
     } else if (hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets) &&
                packets.size() != train.bytes.size()) {
@@ -240,7 +240,7 @@ void well_known_port::sort(const net::receive_buffers::train& train) {
 
 // The rest of the train was for somebody else. What is handed on may be overtaken by packets that
 // the kernel steers to the same process meanwhile.
-void well_known_port::keep_processes_apart() {
+void roce_port::keep_processes_apart() {
   if (!pool_ || !std::exchange(coalesces_, false)) return;
   log(log_level::info,
       "the kernel puts packets to several processes into one train at UDP port {} of {}: it is "
@@ -250,29 +250,29 @@ void well_known_port::keep_processes_apart() {
   pool_->stop_coalescing();
 }
 
-wire::flow well_known_port::flow_from(const net::receive_buffers::train& train) const {
+wire::flow roce_port::flow_from(const net::receive_buffers::train& train) const {
   return {.source = train.source,
           .destination = own_,
           .source_port = train.source_port,
           .destination_port = wire::roce_udp_port};
 }
 
-bool well_known_port::hand_on(std::uint16_t port, const net::receive_buffers::train& train,
-                              std::span<const std::byte> packets) {
+bool roce_port::hand_on(std::uint16_t port, const net::receive_buffers::train& train,
+                        std::span<const std::byte> packets) {
   auto known = neighbours_.find(port);
   if (known == neighbours_.end()) {
-    auto mail = mailbox::connect_to(own_, port);
-    if (!mail) return false;  // nobody: lost
-    known = neighbours_.emplace(port, std::move(mail)).first;
+    auto socket = handoff_socket::connect_to(own_, port);
+    if (!socket) return false;  // nobody: lost
+    known = neighbours_.emplace(port, std::move(socket)).first;
   }
   const iovec whole{.iov_base = const_cast<std::byte*>(packets.data()), .iov_len = packets.size()};
-  if (mailbox::hand_on(known->second.get(), flow_from(train), {&whole, 1}, train.segment_bytes))
+  if (handoff_socket::send(known->second.get(), flow_from(train), {&whole, 1}, train.segment_bytes))
     return true;
   neighbours_.erase(known);
   return false;
 }
 
-void well_known_port::greet_newcomer(newcomers& source) {
+void roce_port::greet_newcomer(newcomers& source) {
   reserve_.provide();
   const private_descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!connection) {

@@ -6,16 +6,12 @@
 // ends it. Any thread may call any function.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <optional>
 
 #include <engine/clock.hpp>
 #include <engine/endpoint.hpp>
-#include <engine/fault_rule.hpp>
 #include <engine/fork_registry.hpp>
 #include <engine/netdev_changes.hpp>
 #include <engine/netdev_observers.hpp>
@@ -36,41 +32,31 @@
 
 namespace softverbs::engine {
 
-class station final : private progress_work, private time_source {
+class netdev_port final : private progress_work, private time_source {
  public:
   /// The process's one of the netdev.
-  [[nodiscard]] static std::shared_ptr<station> of(const net::netdev& device);
-  explicit station(net::netdev device);
-  station(const station&) = delete;
-  station& operator=(const station&) = delete;
-  ~station();
+  [[nodiscard]] static std::shared_ptr<netdev_port> of(const net::netdev& device);
+  explicit netdev_port(net::netdev device);
+  netdev_port(const netdev_port&) = delete;
+  netdev_port& operator=(const netdev_port&) = delete;
+  ~netdev_port();
 
   [[nodiscard]] const net::netdev& device() const noexcept { return device_; }
 
-  // --- ports and queue pair numbers ---
-  [[nodiscard]] std::shared_ptr<endpoint> allocate_endpoint() { return ports_.allocate_endpoint(); }
-  void release_endpoint(std::uint32_t qpn) { ports_.release_endpoint(qpn); }
-  [[nodiscard]] const net::udp_socket* socket_of(std::uint32_t qpn, const net::address& own) {
-    return ports_.socket_of(qpn, own);
-  }
-  [[nodiscard]] std::uint16_t management_port() { return ports_.management_port(); }
-  [[nodiscard]] const net::udp_socket* management_socket(const net::address& own) {
-    return ports_.management_socket(own);
-  }
-  [[nodiscard]] int open_well_known_port(const net::address& own) {
-    return ports_.open_well_known_port(own);
-  }
-  void open_well_known_ports() { ports_.open_well_known_ports(); }
+  // Its parts.
+  [[nodiscard]] port_leases& ports() noexcept { return ports_; }
+  [[nodiscard]] timer_queue& timers() noexcept { return timers_; }
+  [[nodiscard]] netdev_observers& observers() noexcept { return observers_; }
+  [[nodiscard]] engine::outages& outages() noexcept { return outages_; }
+  [[nodiscard]] const engine::outages& outages() const noexcept { return outages_; }
 
-  // --- observers ---
-  void add_observer(netdev_observer& who) { observers_.add(who); }
-  void remove_observer(netdev_observer& who) { observers_.remove(who); }
-
-  // --- multicast ---
+  /// Attaches a queue pair to a multicast group: 0 or an errno; `added` tells whether it was not
+  /// attached before.
   [[nodiscard]] int attach(const std::shared_ptr<endpoint>& who, const net::address& group,
                            bool& added) {
     return receiver_.attach(who, group, device_.index, added);
   }
+  /// False if it was not attached.
   [[nodiscard]] bool detach(const endpoint& who, const net::address& group) {
     return receiver_.detach(who, group);
   }
@@ -95,23 +81,9 @@ class station final : private progress_work, private time_source {
   object_count queue_pairs;
   object_count completion_queues;
 
-  // --- timers ---
-  void set_timer(endpoint& who, time_point when) { timers_.set(who, when); }
-  void at(time_point when, std::function<void()> function) {
-    timers_.at(when, std::move(function));
-  }
-
-  // --- what the fault plan wants ---
-  [[nodiscard]] bool is_frozen() const noexcept override { return outages_.is_frozen(); }
-  [[nodiscard]] bool port_is_down() const noexcept { return outages_.port_is_down(); }
-  void begin_outage(fault_rule::action what, std::optional<std::chrono::nanoseconds> duration,
-                    unsigned edition) {
-    outages_.begin(what, duration, edition);
-  }
-  void follow_plan() { outages_.follow_plan(); }
-
  private:
   // What the progress thread does.
+  [[nodiscard]] bool is_frozen() const noexcept override { return outages_.is_frozen(); }
   [[nodiscard]] time_point run_timers() override;
   bool receive() override { return receiver_.receive(); }
   [[nodiscard]] packet_receiver::readiness prepare_for_sleep() override {
@@ -135,7 +107,7 @@ class station final : private progress_work, private time_source {
   netdev_observers observers_;
   port_leases ports_;
   netdev_changes changes_;
-  outages outages_;
+  engine::outages outages_;
   progress_thread thread_;
 };
 
