@@ -111,7 +111,7 @@ void agent::post_data(std::uint32_t qpn) {
   wake();
 }
 
-void agent::handle_first_data(std::uint32_t qpn) {
+void agent::handle_first_data(std::uint32_t qpn) const {
   for (auto* each : ids.all()) {
     if (each->qp != nullptr && each->qp->qp_num == qpn) static_cast<void>(each->data_arrived());
   }

@@ -72,7 +72,7 @@ class agent final : private engine::time_source {
   void post_data(std::uint32_t qpn);
   /// True if there was something.
   bool handle_inbox();
-  void handle_first_data(std::uint32_t qpn);
+  void handle_first_data(std::uint32_t qpn) const;
   void handle(const engine::management_datagram& datagram);
   void handle_request(const engine::management_datagram& datagram);
   [[nodiscard]] cm_id* listener_for(const engine::management_datagram& request) const;

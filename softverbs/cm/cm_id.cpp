@@ -98,7 +98,7 @@ int cm_id::carry_out(const protocol_step& step) {
   return error;
 }
 
-int cm_id::send(const wire::cm_message& message) {
+int cm_id::send(const wire::cm_message& message) const {
   const auto& both = address.both();
   return engine::send_management(*address.device()->place, both.own, both.peer, message);
 }

@@ -90,7 +90,7 @@ class cm_id : public rdma_cm_id {
   [[nodiscard]] bool is_requested() const noexcept;
 
   int carry_out(const protocol_step& step);
-  [[nodiscard]] int send(const wire::cm_message& message);
+  [[nodiscard]] int send(const wire::cm_message& message) const;
   void set_timer(engine::time_point when);
   void watch_peer();
   void unwatch_peer();

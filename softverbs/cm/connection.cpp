@@ -41,11 +41,10 @@ protocol_step connection::send_mra(wire::cm_answered what) const {
 
 // --- ends of states --------------------------------------------------------------------------
 
-protocol_step connection::close(protocol_event what, int status) {
+protocol_step connection::close(const protocol_step::notification& about) {
   request_.stop();
   state_ = state::closed;
-  return {.peer = watch::stop,
-          .notify = protocol_step::notification{.event = what, .status = status}};
+  return {.peer = watch::stop, .notify = about};
 }
 
 protocol_step connection::enter_timewait(time_point now) {
@@ -190,11 +189,8 @@ protocol_step connection::on_rej(const wire::cm_message& rej, time_point now) {
     case state::established:  // the peer gave up before it got the RTU
     case state::req_sent:
     case state::rep_sent:
-    case state::rep_received: {
-      auto step = close(protocol_event::rejected, rej.reason);
-      step.notify->message = rej;
-      return step;
-    }
+    case state::rep_received:
+      return close({.event = protocol_event::rejected, .status = rej.reason, .message = rej});
     default:
       return {};
   }
@@ -337,7 +333,7 @@ protocol_step connection::on_timer(time_point now) {
   }
   if (const auto again = request_.on_timer(now)) return send(*again);
   if (state_ == state::req_sent || state_ == state::rep_sent)
-    return close(protocol_event::unreachable, -ETIMEDOUT);
+    return close({.event = protocol_event::unreachable, .status = -ETIMEDOUT});
   if (state_ != state::dreq_sent) return {};
   auto step = enter_timewait(now);
   step.notify =
@@ -362,7 +358,8 @@ protocol_step connection::on_peer_gone(time_point now) {
 }
 
 protocol_step connection::on_send_failure(int failure, time_point now) {
-  if (!request_.message()) {
+  const auto waiting = request_.message();
+  if (!waiting) {
     // A peer that has gone needs no REJ or DREP; but a user who sends an RTU learns of it.
     const bool is_error = failure != ECONNREFUSED || state_ == state::established;
     return {.error = is_error ? failure : 0};
@@ -372,7 +369,7 @@ protocol_step connection::on_send_failure(int failure, time_point now) {
   // A request may have been taken by a process whose listener has gone since: it may still answer.
   // Everything else goes to a process, and that has gone.
   if (state_ == state::req_sent && request_.on_undelivered(now)) return {};
-  const auto answer = wire::answer_without_receiver(*request_.message());
+  const auto answer = wire::answer_without_receiver(*waiting);
   return answer ? on_message_of_peer(*answer, now) : protocol_step{};
 }
 

@@ -104,7 +104,7 @@ class connection {
   [[nodiscard]] protocol_step on_rej(const wire::cm_message& rej, engine::time_point now);
   [[nodiscard]] protocol_step on_dreq(const wire::cm_message& dreq);
   [[nodiscard]] protocol_step on_first_send_failure(int failure, engine::time_point now);
-  [[nodiscard]] protocol_step close(protocol_event what, int status);
+  [[nodiscard]] protocol_step close(const protocol_step::notification& about);
   [[nodiscard]] protocol_step enter_timewait(engine::time_point now);
 
   state state_ = state::idle;

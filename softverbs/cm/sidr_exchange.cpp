@@ -101,7 +101,7 @@ protocol_step sidr_exchange::on_timer(time_point now) {
 }
 
 protocol_step sidr_exchange::on_send_failure(int failure, time_point now) {
-  if (state_ == state::req_sent) {
+  if (const auto waiting = request_.message()) {
     if (failure != ECONNREFUSED) {
       if (!request_.is_first_sending()) return {};
       request_.stop();
@@ -109,7 +109,7 @@ protocol_step sidr_exchange::on_send_failure(int failure, time_point now) {
       return {.error = failure};
     }
     if (request_.on_undelivered(now)) return {};
-    const auto refusal = wire::answer_without_receiver(*request_.message());
+    const auto refusal = wire::answer_without_receiver(*waiting);
     return refusal ? on_answer(*refusal) : protocol_step{};
   }
   // The client is not there any more: it does not need the answer.

@@ -7,7 +7,7 @@
 //              fall silent; thousands of them, held open
 //   letters    packets and messages that claim to come from somebody else, with descriptors
 //   requests   requests for every service, in the name of every other process
-//   liveness   thousands of connections, with wills for the connections of others
+//   liveness   thousands of connections, with orphan disconnects for the connections of others
 //   port       asks for the descriptors of UDP port 4791
 //   datagrams  packets and messages by UDP, from a port of its own
 //
