@@ -122,7 +122,8 @@ class pair_on_a_link {
       return;
     }
     do {
-      later(between(0ms, what_.longest_delay), [=, this] { deliver(1 - from, message); });
+      later(between(0ms, what_.longest_delay),
+            [this, from, message] { deliver(1 - from, message); });
     } while (chance() < what_.duplication);
   }
 
