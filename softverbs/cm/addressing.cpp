@@ -126,11 +126,11 @@ int addressing::reserve_port(bool to_listen) {
   if (ends_.own_port != 0 && ends_.own_port < first_unreserved_port &&
       !net::may_bind_reserved_ports())
     return EACCES;
-  const port_reservation::wish wanted{.space = id_.ps,
-                                      .own = ends_.own,
-                                      .port = ends_.own_port,
-                                      .one_family_only = options_.one_family_only,
-                                      .shareable = options_.reuse_address};
+  const port_reservation::port_spec wanted{.space = id_.ps,
+                                           .own = ends_.own,
+                                           .port = ends_.own_port,
+                                           .one_family_only = options_.one_family_only,
+                                           .shareable = options_.reuse_address};
   reservation_ = port_reservation::take(wanted);
   if (reservation_ == nullptr) {
     // A shared port has to be the id's alone when it listens.
@@ -175,7 +175,7 @@ int addressing::start_listening() {
   if (reservation_ == nullptr) {
     if (const int failure = reserve_port(true)) return failure;
   }
-  if (!reservation_->open_boxes()) return errno;
+  if (!reservation_->open_sockets()) return errno;
   state_ = state::listening;
   return 0;
 }

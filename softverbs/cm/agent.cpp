@@ -120,20 +120,20 @@ void agent::handle_first_data(std::uint32_t qpn) const {
 // --- listeners -------------------------------------------------------------------------------
 
 void agent::listen(const port_reservation& port, cm_id& who) {
-  for (std::size_t i = 0; i < port.boxes().size(); ++i) {
-    const int fd = port.boxes()[i]->fd();
-    listeners_[fd] = {.port = &port, .box = i, .who = &who};
+  for (std::size_t i = 0; i < port.sockets().size(); ++i) {
+    const int fd = port.sockets()[i]->fd();
+    listeners_[fd] = {.port = &port, .socket = i, .who = &who};
     watch(fd);
   }
 }
 
 void agent::stop_listening(const port_reservation& port) {
-  for (const auto& box : port.boxes()) {
-    if (listeners_.erase(box->fd()) == 0) continue;
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box->fd(), nullptr);
+  for (const auto& socket : port.sockets()) {
+    if (listeners_.erase(socket->fd()) == 0) continue;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket->fd(), nullptr);
     try {
-      empty(*box);   // a request that came at the last moment is answered
-    } catch (...) {  // NOLINT(bugprone-empty-catch): or it is repeated
+      empty(*socket);  // a request that came at the last moment is answered
+    } catch (...) {    // NOLINT(bugprone-empty-catch): or it is repeated
     }
   }
 }
@@ -220,7 +220,7 @@ void agent::handle_descriptor(int fd) {
     return;
   }
   if (const auto found = listeners_.find(fd); found != listeners_.end()) {
-    empty(*found->second.port->boxes()[found->second.box]);
+    empty(*found->second.port->sockets()[found->second.socket]);
     return;
   }
   auto report = liveness.handle(fd);
@@ -228,12 +228,13 @@ void agent::handle_descriptor(int fd) {
   send_orphan_disconnects(report.orphan_disconnects);
 }
 
-void agent::empty(const engine::handoff_socket& box) {
+void agent::empty(const engine::handoff_socket& socket) {
   constexpr int bursts_per_turn = 64;
   std::vector<std::byte> memory(engine::handoff_socket::burst_bytes);
   engine::handoff_socket::burst burst;
   for (int i = 0;
-       i < bursts_per_turn && box.take(memory, burst, engine::handoff_socket::from::everybody); ++i)
+       i < bursts_per_turn && socket.take(memory, burst, engine::handoff_socket::from::everybody);
+       ++i)
     receive_burst(burst);
 }
 
@@ -342,7 +343,7 @@ cm_id* agent::listener_for(const engine::management_datagram& request) const {
     if (service_id(each.who->ps, each.port->port()) != message.service_id ||
         each.who->is_datagram() != is_datagram)
       continue;
-    const auto& own = each.port->boxes()[each.box]->own_address();
+    const auto& own = each.port->sockets()[each.socket]->own_address();
     if (own == request.destination) return each.who;
     if (own == net::address::any(request.destination.is_ipv4())) for_every_address = each.who;
   }

@@ -81,7 +81,7 @@ class agent final : private engine::time_source {
   static void answer_without_receiver(const engine::management_datagram& datagram);
 
   void handle_descriptor(int fd);
-  static void empty(const engine::handoff_socket& box);
+  static void empty(const engine::handoff_socket& socket);
   static void receive_burst(const engine::handoff_socket::burst& burst);
 
   /// Receives what processes sent before they ended, also their DREQs, before their end is
@@ -101,7 +101,7 @@ class agent final : private engine::time_source {
   std::uint64_t ca_guid_ = 0;
   struct listening {
     const port_reservation* port = nullptr;
-    std::size_t box = 0;
+    std::size_t socket = 0;
     cm_id* who = nullptr;
   };
   std::unordered_map<int, listening> listeners_;  ///< by the descriptor of a handoff socket

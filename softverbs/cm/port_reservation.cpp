@@ -15,7 +15,7 @@
 namespace softverbs::cm {
 namespace {
 
-using wish = port_reservation::wish;
+using port_spec = port_reservation::port_spec;
 
 // What the kernel gives to sockets by default.
 constexpr std::uint16_t first_free_port = 32768;
@@ -25,7 +25,7 @@ constexpr int attempts = 1000;
 // Every address of both families has a name of its own beside that of every IPv6 address.
 constexpr std::string_view both_families = "both";
 
-bool is_for_both(const wish& wanted) {
+bool is_for_both(const port_spec& wanted) {
   return wanted.own == net::address::any(false) && !wanted.one_family_only;
 }
 
@@ -40,7 +40,7 @@ bool exists(const engine::abstract_name& name) {
 }
 
 /// Held by another under a name that means a part or more of what is wanted.
-bool conflicts(const wish& wanted, std::uint16_t port) {
+bool conflicts(const port_spec& wanted, std::uint16_t port) {
   const auto is_held = [&](std::string_view where) {
     return exists(name_of("port", wanted.space, port, where));
   };
@@ -60,27 +60,27 @@ bool conflicts(const wish& wanted, std::uint16_t port) {
   return false;
 }
 
-void close_in_children(const std::vector<std::unique_ptr<engine::handoff_socket>>& boxes) {
-  for (const auto& box : boxes) engine::close_in_children(box->fd());
+void close_in_children(const std::vector<std::unique_ptr<engine::handoff_socket>>& sockets) {
+  for (const auto& socket : sockets) engine::close_in_children(socket->fd());
 }
 
-void forget(const std::vector<std::unique_ptr<engine::handoff_socket>>& boxes) {
-  for (const auto& box : boxes) engine::forget_descriptor(box->fd());
+void forget(const std::vector<std::unique_ptr<engine::handoff_socket>>& sockets) {
+  for (const auto& socket : sockets) engine::forget_descriptor(socket->fd());
 }
 
 }  // namespace
 
 port_reservation::~port_reservation() {
   forget(names_);
-  forget(boxes_);
-  if (sign_ != nullptr) engine::forget_descriptor(sign_->fd());
+  forget(sockets_);
+  if (shared_name_ != nullptr) engine::forget_descriptor(shared_name_->fd());
 }
 
-bool port_reservation::is_shareable(const wish& wanted) {
+bool port_reservation::is_shareable(const port_spec& wanted) {
   return exists(name_of("shared", wanted.space, wanted.port, wanted.own.text()));
 }
 
-bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
+bool port_reservation::claim(const port_spec& wanted, std::uint16_t port) {
   std::vector<std::unique_ptr<engine::handoff_socket>> names;
   const auto take_name = [&](std::string_view where) {
     names.push_back(
@@ -95,9 +95,9 @@ bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
     return false;
   }
   if (wanted.shareable) {
-    sign_ = engine::handoff_socket::open(name_of("shared", wanted.space, port, wanted.own.text()),
-                                         wanted.own, port);
-    if (sign_ != nullptr) engine::close_in_children(sign_->fd());
+    shared_name_ = engine::handoff_socket::open(
+        name_of("shared", wanted.space, port, wanted.own.text()), wanted.own, port);
+    if (shared_name_ != nullptr) engine::close_in_children(shared_name_->fd());
   }
   close_in_children(names);
   names_ = std::move(names);
@@ -106,7 +106,7 @@ bool port_reservation::claim(const wish& wanted, std::uint16_t port) {
   return true;
 }
 
-std::unique_ptr<port_reservation> port_reservation::take(const wish& wanted) {
+std::unique_ptr<port_reservation> port_reservation::take(const port_spec& wanted) {
   std::unique_ptr<port_reservation> made(new port_reservation);
   if (wanted.port != 0) return made->claim(wanted, wanted.port) ? std::move(made) : nullptr;
   constexpr std::uint32_t free_ports = last_free_port - first_free_port + 1;
@@ -119,20 +119,20 @@ std::unique_ptr<port_reservation> port_reservation::take(const wish& wanted) {
   return nullptr;
 }
 
-bool port_reservation::open_boxes() {
+bool port_reservation::open_sockets() {
   std::vector<net::address> addresses;
   if (is_for_both(wanted_)) addresses.push_back(net::address::any(true));
   addresses.push_back(wanted_.own);
-  std::vector<std::unique_ptr<engine::handoff_socket>> boxes;
+  std::vector<std::unique_ptr<engine::handoff_socket>> sockets;
   for (const auto& own : addresses) {
     const auto name = engine::service_name(service_id(wanted_.space, wanted_.port), own);
-    boxes.push_back(engine::handoff_socket::open(name, own, wanted_.port));
-    if (boxes.back() == nullptr) return false;
+    sockets.push_back(engine::handoff_socket::open(name, own, wanted_.port));
+    if (sockets.back() == nullptr) return false;
   }
-  if (sign_ != nullptr) engine::forget_descriptor(sign_->fd());
-  sign_ = nullptr;
-  close_in_children(boxes);
-  boxes_ = std::move(boxes);
+  if (shared_name_ != nullptr) engine::forget_descriptor(shared_name_->fd());
+  shared_name_ = nullptr;
+  close_in_children(sockets);
+  sockets_ = std::move(sockets);
   return true;
 }
 
