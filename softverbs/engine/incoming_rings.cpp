@@ -65,7 +65,7 @@ bool incoming_rings::accept_from(const ring_listener& listener) {
     private_descriptor connection(fd);
     const auto writer = net::credentials_of_peer(fd);
     if (!writer || !net::are_trusted(*writer)) continue;  // which closes it
-    auto made = std::make_unique<newcomer>(newcomer{.watched = make_source(),
+    auto made = std::make_unique<newcomer>(newcomer{.watched = {},
                                                     .connection = std::move(connection),
                                                     .writer = *writer,
                                                     .destination = listener.own_address(),
@@ -76,6 +76,7 @@ bool incoming_rings::accept_from(const ring_listener& listener) {
       end(*newcomers_.front());
       newcomers_.erase(newcomers_.begin());
     }
+    made->watched = make_source();
     watcher_.add(fd, *made->watched, EPOLLIN);
     newcomers_.push_back(std::move(made));
   }
