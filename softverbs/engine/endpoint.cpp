@@ -77,7 +77,7 @@ void endpoint::run() {
                       .payload = std::span(handled.payloads).subspan(each.offset, each.bytes)},
            .source = each.source,
            .destination = each.destination,
-           .came = inbound::way::in_process});
+           .came = inbound::path::in_process});
     }
     owner->after_receiving(false);
   }

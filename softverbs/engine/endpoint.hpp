@@ -33,7 +33,7 @@ struct inbound {
   std::uint16_t source_port = 0;
   /// How it came: from this process, straight from another process of this host, or through the
   /// RoCE port.
-  enum class way : std::uint8_t { in_process, same_host, roce_port } came = way::in_process;
+  enum class path : std::uint8_t { in_process, same_host, roce_port } came = path::in_process;
 };
 
 class endpoint : public std::enable_shared_from_this<endpoint> {

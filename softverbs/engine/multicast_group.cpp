@@ -35,7 +35,7 @@ bool multicast_group::receive(receive_state& state, std::uint32_t /*events*/) {
                                    .destination = socket_->own_address(),
                                    .source_port = train.source_port,
                                    .destination_port = wire::roce_udp_port},
-                          .came = inbound::way::roce_port});
+                          .came = inbound::path::roce_port});
     packet_delivery::for_each_packet(
         train.bytes, train.segment_bytes,
         [&](std::span<const std::byte> datagram) { into.deliver_to_group(datagram, members_); });

@@ -14,7 +14,7 @@ void packet_delivery::deliver(std::span<const std::byte> datagram) {
   const auto packet = wire::intact_packet(from_.flow, datagram, from_.icrc);
   if (!packet) return;
   capture_received(from_.flow, datagram);
-  const bool own_port = from_.came == inbound::way::same_host;
+  const bool own_port = from_.came == inbound::path::same_host;
   const auto qpn = packet->header.destination_qpn;
   if (qpn == wire::management_qpn) {
     let_go();

@@ -24,7 +24,7 @@ class packet_delivery {
   struct origin {
     wire::flow flow;
     /// By the process's own port (same_host) or by UDP port 4791, in whichever process.
-    inbound::way came = inbound::way::same_host;
+    inbound::path came = inbound::path::same_host;
     wire::icrc_rule icrc = wire::icrc_rule::always;
     /// The receiving thread is a user's, which comes back soon: an acknowledgement may wait for it.
     bool called_by_user = false;

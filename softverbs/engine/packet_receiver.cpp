@@ -36,7 +36,7 @@ class packet_receiver::own_socket final : public packet_source {
                                      .destination = socket_.own_address(),
                                      .source_port = train.source_port,
                                      .destination_port = socket_.port()},
-                            .came = inbound::way::same_host,
+                            .came = inbound::path::same_host,
                             .icrc = state.neighbours.contain(train.source)
                                         ? wire::icrc_rule::zero_is_none
                                         : wire::icrc_rule::always,
@@ -66,7 +66,7 @@ class packet_receiver::handed_over final : public packet_source {
                                      .destination = box_.own_address(),
                                      .source_port = burst.source_port,
                                      .destination_port = wire::roce_udp_port},
-                            .came = inbound::way::roce_port});
+                            .came = inbound::path::roce_port});
       into.deliver_train(burst.packets, burst.segment_bytes);
     }
     return any;
@@ -157,7 +157,7 @@ bool packet_receiver::receive_rings() {
                                    .destination = each.destination,
                                    .source_port = each.source_port,
                                    .destination_port = each.destination_port},
-                          .came = inbound::way::same_host,
+                          .came = inbound::path::same_host,
                           .icrc = wire::icrc_rule::zero_is_none});
     each.reader.read(packets_per_turn,
                      [&](std::span<const std::byte> datagram) { into.deliver(datagram); });

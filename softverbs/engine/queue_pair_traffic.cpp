@@ -180,13 +180,13 @@ transport::packet_sink* queue_pair::datagram_path(const transport::path_ends& to
 
 bool queue_pair::is_from_peer(const inbound& packet) const {
   if (packet.source != ends.destination) return false;
-  using way = inbound::way;
+  using path = inbound::path;
   // What comes through the RoCE port has the network's trust: none. So a neighbour, whom the
   // kernel vouches for, is never heard from that way, and another host in no other way.
-  if (!connected->same_host) return packet.came == way::roce_port;
-  if (packet.came == way::roce_port) return false;
+  if (!connected->same_host) return packet.came == path::roce_port;
+  if (packet.came == path::roce_port) return false;
   // Between processes of one host a sender is known by its port.
-  return packet.came == way::in_process || packet.source_port == attributes.dest_qp_num >> 8;
+  return packet.came == path::in_process || packet.source_port == attributes.dest_qp_num >> 8;
 }
 
 void queue_pair::receive(const inbound& in) noexcept try {
@@ -197,8 +197,8 @@ void queue_pair::receive(const inbound& in) noexcept try {
   if (!is_datagram() && (connected == nullptr || !is_from_peer(in))) return;
   // A datagram's sender is who it says it is only if the kernel says so, too.
   const bool from_neighbour =
-      in.came == inbound::way::in_process ||
-      (in.came == inbound::way::same_host && in.source_port == header.source_qpn >> 8);
+      in.came == inbound::path::in_process ||
+      (in.came == inbound::path::same_host && in.source_port == header.source_qpn >> 8);
   core.receive({.packet = in.packet,
                 .source = in.source,
                 .destination = in.destination,

@@ -229,7 +229,7 @@ void roce_port::sort(const net::receive_buffers::train& train) {
     if (qpn == wire::management_qpn) {
       dispatch_management(netdev_port_, flow_from(train), packets, train.segment_bytes);
     } else if (holds_port(own_, static_cast<std::uint16_t>(qpn >> 8))) {
-      packet_delivery into({.flow = flow_from(train), .came = inbound::way::roce_port});
+      packet_delivery into({.flow = flow_from(train), .came = inbound::path::roce_port});
       into.deliver_train(packets, train.segment_bytes);
     } else if (hand_on(static_cast<std::uint16_t>(qpn >> 8), train, packets) &&
                packets.size() != train.bytes.size()) {

@@ -1,7 +1,7 @@
 // Whose a UDP port of this host is, by the kernel's table of sockets.
 //
-// A letter over AF_UNIX tells who sent it, but not from which UDP port the sender speaks otherwise.
-// What another user says of its own port is believed only if this table agrees.
+// A message over AF_UNIX tells who sent it, but not from which UDP port the sender speaks
+// otherwise. What another user says of its own port is believed only if this table agrees.
 #pragma once
 
 #include <cstdint>

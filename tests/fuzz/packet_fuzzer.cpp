@@ -132,7 +132,7 @@ class target {
                   .source = qp.ends.destination,
                   .destination = qp.ends.source,
                   .source_port = static_cast<std::uint16_t>(peer_->qp_num >> 8),
-                  .came = engine::inbound::way::same_host});
+                  .came = engine::inbound::path::same_host});
       if ((how & train_goes_on) == 0) qp.after_receiving(false);
     }
     if ((how & train_goes_on) == 0) engine::deferred_work::run();

@@ -134,7 +134,7 @@ class forged_request : public ::testing::Test {
       qp.receive({.packet = {.header = forged},
                   .source = qp.ends.destination,
                   .destination = qp.ends.source,
-                  .came = inbound::way::in_process});
+                  .came = inbound::path::in_process});
       qp.after_receiving(false);
     }
     deferred_work::run();
