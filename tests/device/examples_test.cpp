@@ -127,7 +127,8 @@ TEST_F(examples, testing_recovery_passes_its_own_tests) {
   const auto output = child.output();
 
   EXPECT_EQ(child.wait(), 0) << output;
-  EXPECT_NE(output.find("ok: the writer gives up on a silent replica"), std::string::npos) << output;
+  EXPECT_NE(output.find("ok: the writer gives up on a silent replica"), std::string::npos)
+      << output;
 }
 
 TEST_F(examples, testing_a_program_finds_what_it_expects) {
