@@ -231,6 +231,7 @@ TEST_F(packet_rings, another_version_is_refused) {
 
 TEST_F(packet_rings, beyond_the_limit_of_a_process_they_are_refused) {
   std::vector<std::shared_ptr<ring_writer>> writers;
+  writers.reserve(limits.from_one_process + 2);
   for (std::size_t i = 0; i < limits.from_one_process + 1; ++i) writers.push_back(offer());
   EXPECT_TRUE(rings_.accept_from(*listener_));
   EXPECT_EQ(rings_.size(), limits.from_one_process);
