@@ -5,7 +5,8 @@
 // rank are never held together. A lock that is only tried cannot deadlock and is not checked, but
 // counts as held. What is not in the list is a leaf (nothing is called with it held), or it belongs
 // to the layers above and is taken before all of these: the connection manager's locks, and those
-// that a user holds between two calls (the reader of an extended completion queue).
+// that a user holds between two calls (the reader of an extended completion queue, a queue pair
+// from ibv_wr_start to ibv_wr_complete).
 //
 // In builds with assertions a violation ends the process and says which lock was taken under which.
 // With NDEBUG a ranked mutex is the plain one.
@@ -109,6 +110,7 @@ class checked_mutex {
     held_locks::of_thread().remove(rank);
     mutex_.unlock_shared();
   }
+  [[nodiscard]] Mutex& unchecked() noexcept { return mutex_; }
 
  private:
   Mutex mutex_;
@@ -125,5 +127,24 @@ using ranked_mutex = checked_mutex<rank, std::mutex>;
 template <lock_rank rank>
 using ranked_shared_mutex = checked_mutex<rank, std::shared_mutex>;
 #endif
+
+/// A lock that a user holds between two calls counts for nothing: what those calls may do with it
+/// is not a matter of order.
+template <class Mutex>
+void lock_for_user(Mutex& mutex) {
+  if constexpr (requires { mutex.unchecked(); }) {
+    mutex.unchecked().lock();
+  } else {
+    mutex.lock();
+  }
+}
+template <class Mutex>
+void unlock_for_user(Mutex& mutex) {
+  if constexpr (requires { mutex.unchecked(); }) {
+    mutex.unchecked().unlock();
+  } else {
+    mutex.unlock();
+  }
+}
 
 }  // namespace softverbs

@@ -8,6 +8,7 @@ namespace softverbs::engine {
 namespace {
 
 thread_local std::vector<std::shared_ptr<endpoint>> deferred;
+thread_local unsigned held = 0;
 std::atomic<std::uint32_t> endpoints_made = 0;
 constexpr std::size_t most_spare_bytes = std::size_t{1024} * 1024;
 
@@ -21,7 +22,12 @@ void add(std::shared_ptr<endpoint> work) {
   deferred.push_back(std::move(work));
 }
 
+void hold() noexcept { ++held; }
+void release() noexcept { --held; }
+bool is_held() noexcept { return held != 0; }
+
 void run() {
+  if (is_held()) return;
   // In the order of arrival, so that two queue pairs that keep each other busy take turns.
   for (std::size_t next = 0; next < deferred.size(); ++next) {
     const auto work = std::move(deferred[next]);

@@ -78,6 +78,11 @@ class endpoint : public std::enable_shared_from_this<endpoint> {
 namespace deferred_work {
 void add(std::shared_ptr<endpoint> work);
 void run();
+/// From here to release() a user of this thread holds the lock of a queue pair between two calls:
+/// nothing is run, and the thread does not receive.
+void hold() noexcept;
+void release() noexcept;
+[[nodiscard]] bool is_held() noexcept;
 }  // namespace deferred_work
 
 /// Placed at the start of every entry into the library that may move packets.

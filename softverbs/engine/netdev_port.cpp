@@ -52,7 +52,7 @@ std::shared_ptr<ring_writer> netdev_port::ring_to(std::uint32_t qpn, const net::
 
 void netdev_port::poll() {
   thread_.user_polls();
-  if (is_frozen()) return;
+  if (is_frozen() || deferred_work::is_held()) return;
   try {
     receiver_.poll();
   } catch (const std::exception& problem) {

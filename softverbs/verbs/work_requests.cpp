@@ -1,8 +1,9 @@
 // The extended posting interface: ibv_wr_start … ibv_wr_complete. Requests are built in the send
 // queue itself, behind the newest, while the queue pair is locked, and become visible together.
 #include <cerrno>
-#include <mutex>
 
+#include <base/lock_order.hpp>
+#include <base/undo.hpp>
 #include <engine/queue_pair.hpp>
 #include <engine/verbs_requests.hpp>
 #include <verbs/objects.hpp>
@@ -86,9 +87,20 @@ void set_inline(ibv_qp_ex* user, std::size_t count, const ibv_data_buf* list) {
     note(qp, engine::set_inline_data(qp.core.sends, newest_index(qp), {list, count}));
 }
 
+/// From ibv_wr_start on the user's thread has the queue pair for itself. It may still poll, and use
+/// other queue pairs: what that brings for this one waits.
+void open(queue_pair& qp) {
+  lock_for_user(qp.where->mutex);
+  engine::deferred_work::hold();
+}
+void close(queue_pair& qp) {
+  engine::deferred_work::release();
+  unlock_for_user(qp.where->mutex);
+}
+
 void start(ibv_qp_ex* user) {
   auto& qp = of(user);
-  qp.where->mutex.lock();
+  open(qp);
   qp.building = 0;
   qp.building_failure = without_exceptions([&] { return qp.context.refuses("ibv_post_send"); });
   if (qp.building_failure == 0) qp.building_failure = qp.may_post_send();
@@ -97,7 +109,7 @@ void start(ibv_qp_ex* user) {
 int complete(ibv_qp_ex* user) {
   auto& qp = of(user);
   const engine::entry_scope entry;
-  const std::lock_guard held(qp.where->mutex, std::adopt_lock);
+  const undo opened([&] { close(qp); });
   finish_newest(qp);
   if (qp.building_failure == 0 && qp.building != 0) qp.posted(qp.building);
   return qp.building_failure;
@@ -156,7 +168,10 @@ void set_work_request_functions(ibv_qp_ex& qp) {
   qp.wr_set_sge_list = set_elements;
   qp.wr_start = start;
   qp.wr_complete = c_function<complete>;
-  qp.wr_abort = [](ibv_qp_ex* user) { of(user).where->mutex.unlock(); };
+  qp.wr_abort = [](ibv_qp_ex* user) {
+    const engine::entry_scope entry;
+    close(of(user));
+  };
 }
 
 }  // namespace softverbs::verbs

@@ -309,6 +309,33 @@ TEST_F(extended_qp, an_aborted_batch_leaves_nothing) {
   EXPECT_TRUE(same_bytes(there_.bytes(100, 8), here_.bytes(0, 8)));
 }
 
+TEST_F(extended_qp, while_a_batch_is_built_its_thread_may_poll_and_use_other_queue_pairs) {
+  auto* const peer = pair_.b.qp.get();
+  auto* const peer_ex = ibv_qp_to_qp_ex(peer);
+  ASSERT_EQ(post_receive(pair_.a.qp.get(), 8, {here_.sge(2048, 1024)}), 0);
+  ASSERT_EQ(post_receive(peer, 9, {there_.sge()}), 0);
+  ibv_wr_start(qp_);
+  begin(1);
+  ibv_wr_send(qp_);
+  from(0, 100);
+
+  // A batch in the other direction meanwhile: its message waits until this one is posted.
+  ibv_wr_start(peer_ex);
+  peer_ex->wr_id = 2;
+  peer_ex->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_send(peer_ex);
+  ibv_wr_set_sge(peer_ex, there_.mr->lkey, there_.address(3000), 50);
+  ASSERT_EQ(ibv_wr_complete(peer_ex), 0);
+  ibv_wc wc{};
+  EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+  ASSERT_EQ(ibv_wr_complete(qp_), 0);
+
+  EXPECT_EQ(wait_for_success(cq_).wr_id, 1U);
+  EXPECT_EQ(wait_for_success(pair_.b.send_cq.get()).wr_id, 2U);
+  EXPECT_EQ(wait_for_success(pair_.a.recv_cq.get()).wr_id, 8U);
+  EXPECT_EQ(wait_for_success(pair_.b.recv_cq.get()).wr_id, 9U);
+}
+
 TEST_F(extended_qp, an_empty_batch_is_no_error) {
   ibv_wr_start(qp_);
   EXPECT_EQ(ibv_wr_complete(qp_), 0);

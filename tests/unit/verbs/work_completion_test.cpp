@@ -150,7 +150,7 @@ TEST(work_completion, the_error_knows_status_and_origin) {
   EXPECT_EQ(failure.completion()->vendor_code, 0xf8U);
   EXPECT_EQ(failure.message(),
             "work request failed: remote_access_error (queue pair 0x11, request 7, vendor code "
-            "0xf8) [hint: rkey revoked, "
+            "0xf8) [hint: rkey invalid or revoked, "
             "out of bounds, or the peer's region lacks the access (remote_read, remote_write, "
             "remote_atomic)]");
 }
