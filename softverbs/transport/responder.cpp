@@ -8,7 +8,7 @@
 namespace softverbs::transport {
 namespace {
 
-// What one call answers before others get their turn.
+// What is sent of one answer before others get their turn.
 constexpr std::size_t burst_bytes = std::size_t{128} * 1024;
 
 }  // namespace
@@ -181,8 +181,8 @@ bool responder::pump() {
     answer_due_ = false;
     return false;
   }
-  std::size_t burst = 0;
   while (!resources_.is_empty()) {
+    std::size_t burst = 0;
     if (!send_response(*peer, burst)) return burst >= burst_bytes;
   }
   if (answer_due_) {
